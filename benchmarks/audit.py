@@ -22,14 +22,15 @@ from pathlib import Path
 from sqlalchemy import Connection, insert
 
 from issuer_service.agents.records import KeyRow, RegistrationRow
-from issuer_service.agents.repository import write_registration
+from issuer_service.agents.repository import write_all
 from issuer_service.audit.records import AuditRow
 from issuer_service.audit.repository import append_audit
 from issuer_service.db.migrations import upgrade
-from issuer_service.db.sql import SqlStore, open_store
 from issuer_service.db.tables import audit, status_lists
+from issuer_service.discovery.postings_repository import DiscoverySecret
 from issuer_service.status.records import CardRow, StatusRow
 from sdcard.errors import Part, Where
+from sdcard.io.database import Database, open_database
 from tests.issuer_service.desk import key_row, seed_keys
 from tests.postgres import cluster
 from tests.world import key as signer_of
@@ -79,45 +80,44 @@ def databases() -> Iterator[tuple[str, str]]:
 
 async def measure(url: str, writers: int, has_statuses: bool, rounds: int, count: int) -> list[tuple[float, float]]:
     """Transactions a second in each round: chained, beside."""
-    store = open_store(url)
+    database = open_database(url)
     try:
         contexts = [f"{context}-{next(NUMBERS)}" for context in CONTEXTS]  # whose lists are fresh
         lists = {context: f"{next(NUMBERS):032x}" if has_statuses else "" for context in contexts}
         if has_statuses:
             rows = [{"list_id": one, "slot": None} for one in lists.values()]
-            await store.database.change(lambda connection: connection.execute(insert(status_lists), rows).rowcount)
-        await _write(store, chain, registration(lists))
+            await database.change(lambda connection: connection.execute(insert(status_lists), rows).rowcount)
+        await _write(database, chain, registration(lists))
         rates = []
         for number in range(rounds + 1):
             kinds = (chain, write_beside) if number % 2 else (write_beside, chain)
-            rate = {kind: await _rate(store, kind, lists, writers, count) for kind in kinds}
+            rate = {kind: await _rate(database, kind, lists, writers, count) for kind in kinds}
             rates.append((rate[chain], rate[write_beside]))
         return rates[1:]  # the first one makes connections
     finally:
-        await store.close()
+        await database.close()
 
 
-async def _rate(store: SqlStore, kind: Write, lists: dict[str, str], writers: int, count: int) -> float:
+async def _rate(database: Database, kind: Write, lists: dict[str, str], writers: int, count: int) -> float:
     waiting = iter([registration(lists) for _ in range(count)])
 
     async def writer() -> None:
         for row in waiting:
-            await _write(store, kind, row)
+            await _write(database, kind, row)
 
     began = time.perf_counter()
     await asyncio.gather(*(writer() for _ in range(writers)))
     return count / (time.perf_counter() - began)
 
 
-async def _write(store: SqlStore, kind: Write, row: RegistrationRow) -> None:
-    secret = await store.discovery_secret()
+async def _write(database: Database, kind: Write, row: RegistrationRow) -> None:
+    secret = await DiscoverySecret(database).current()
 
     def work(connection: Connection) -> None:
-        entry = write_registration(connection, row, secret)
-        assert isinstance(entry, AuditRow), "no answer is kept"
+        [entry] = write_all(connection, [row], secret)
         kind(connection, entry)
 
-    await store.database.change(work)
+    await database.change(work)
 
 
 def chain(connection: Connection, entry: AuditRow) -> None:

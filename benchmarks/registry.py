@@ -38,10 +38,10 @@ from sqlalchemy import Table
 from benchmarks.work import CARD
 from issuer_service.access import Scope, create_token
 from issuer_service.db.migrations import upgrade
-from issuer_service.db.sql import open_store
 from issuer_service.db.tables import metadata
 from sdcard import InMemorySigner
 from sdcard.encoding import encode_base64url
+from sdcard.io.database import open_database
 from sdcard.io.key_files import create_private_file
 from sdcard.io.system import SystemClock, SystemSalts
 from tests.postgres import cluster, query
@@ -204,11 +204,11 @@ def _serving(script: str, arguments: Sequence[str], environment: dict[str, str])
 
 
 async def _token(url: str) -> str:
-    store, now = open_store(url), SystemClock().now()
+    database, now = open_database(url), SystemClock().now()
     try:
-        return await create_token(store, "load", list(Scope), {}, int(now) + 86_400, now, SystemSalts())
+        return await create_token(database, "load", list(Scope), {}, int(now) + 86_400, now, SystemSalts())
     finally:
-        await store.close()
+        await database.close()
 
 
 def _request(method: str, path: str, token: str = "", body: bytes = b"") -> bytes:

@@ -40,13 +40,15 @@ from benchmarks.work import CARD
 from issuer_service.agents.indexing import decided_by
 from issuer_service.container import AuditCheckpoints, Container
 from issuer_service.db.migrations import upgrade
-from issuer_service.db.sql import open_store
 from issuer_service.discovery import postings_repository as discovery
+from issuer_service.discovery import repository as discovery_repository
+from issuer_service.discovery.postings_repository import DiscoverySecret
 from issuer_service.discovery.records import START, Audience, DiscoveryQuery
 from issuer_service.keys.ring import KeyRing, KeysInUse
 from issuer_service.keys.sealing import KeyEncryptionKey, Vault
 from sdcard import InMemorySigner
 from sdcard.errors import Part, Where
+from sdcard.io.database import open_database
 from sdcard.io.system import SystemClock
 from sdcard.status_list import pack_statuses, parse_status_list
 
@@ -148,14 +150,14 @@ async def fill(url: str, agents: int, seed: int) -> None:
     In the order in which they are made, nearly each row of a large table is written to other pages than all others of
     its transaction, and each row of a small one is not.
     """
-    store = open_store(url)
-    secret = await store.discovery_secret()
-    (first,) = await store.database.read(lambda c: c.exec_driver_sql("SELECT count(*) FROM agents").one())
-    await store.close()
+    database = open_database(url)
+    secret = await DiscoverySecret(database).current()
+    (first,) = await database.read(lambda c: c.exec_driver_sql("SELECT count(*) FROM agents").one())
+    await database.close()
     put, close = await (_sqlite if url.startswith("sqlite") else _postgresql)(url)
-    ring = KeyRing(store, Vault(KeyEncryptionKey(bytes(32))), SystemClock())  # opens nothing
+    ring = KeyRing(database, Vault(KeyEncryptionKey(bytes(32))), SystemClock())  # opens nothing
     decided = decided_by(
-        Container(registry.ISSUER, ring, store, AuditCheckpoints(Path())), KeysInUse({}, {}, frozenset())
+        Container(registry.ISSUER, ring, database, AuditCheckpoints(Path())), KeysInUse({}, {}, frozenset())
     )
     began = time.process_time(), time.perf_counter()
 
@@ -234,21 +236,22 @@ QUESTIONS: dict[str, Callable[[int], tuple[str, ...]]] = {
 
 async def ask(url: str, rounds: int) -> None:
     """Pages of ten, each question with other values, each from another place on."""
-    store, chosen = open_store(url), random.Random(7)
+    database, chosen = open_database(url), random.Random(7)
+    secret = await DiscoverySecret(database).current()
     for name, terms in QUESTIONS.items():
         times, costs = [], []
         for number in range(rounds):
             after = chosen.getrandbits(62) if number % 2 else START
             query = DiscoveryQuery(AUDIENCES[number % 2], terms(number), after, 10, 10)
             began, busy = time.perf_counter(), time.process_time()
-            await store.find_agents(query)
+            await discovery_repository.find_agents(database, secret, query)
             times.append(time.perf_counter() - began)
             costs.append(time.process_time() - busy)
         times.sort()
         cost = 1e3 * statistics.median(costs)
         p50, p95, last = (1e3 * times[min(rounds - 1, int(share * rounds))] for share in (0.5, 0.95, 1))
         _print(f"{name:28} CPU {cost:7.3f} ms  p50 {p50:7.3f} ms  p95 {p95:7.3f} ms  longest {last:7.3f} ms")
-    await store.close()
+    await database.close()
 
 
 # -- a registry that serves it ---------------------------------------------------------------------------------------
@@ -396,16 +399,16 @@ def _timed(costs: list[float], do: Callable[[], T]) -> T:
 
 async def size(url: str) -> None:
     """Bytes of each table with its indices."""
-    store = open_store(url)
+    database = open_database(url)
     if url.startswith("sqlite"):
         asked = "SELECT name, sum(pgsize) FROM dbstat GROUP BY name ORDER BY 2 DESC"
     else:
         asked = "SELECT relname, pg_total_relation_size(relid) FROM pg_catalog.pg_statio_user_tables ORDER BY 2 DESC"
     try:
-        rows = await store.database.read(lambda c: list(c.exec_driver_sql(asked)))
-        (agents,) = await store.database.read(lambda c: c.exec_driver_sql("SELECT count(*) FROM agents").one())
+        rows = await database.read(lambda c: list(c.exec_driver_sql(asked)))
+        (agents,) = await database.read(lambda c: c.exec_driver_sql("SELECT count(*) FROM agents").one())
     finally:
-        await store.close()
+        await database.close()
     total = sum(row[1] for row in rows)
     for name, these in rows:
         if these > total / 200:

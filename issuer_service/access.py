@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import unquote_plus
 
-from issuer_service.agents.records import TokenRow
-from issuer_service.db.ports import Store
+from issuer_service import tokens
+from issuer_service.tokens import TokenRow
 from sdcard.cards.model import Card, Fact
 from sdcard.encoding import JsonValue, encode_base64url
 from sdcard.errors import Finding, Misuse, Part, Refused, Where, first_findings
 from sdcard.instants import Instant
+from sdcard.io.database import Database
 from sdcard.issuer import AGENT_ID
 from sdcard.oauth import EXTERNAL as PARTY_PREFIX
 from sdcard.oauth import WHERE, parse_credentials
@@ -117,7 +118,7 @@ def check_subject(subject: str) -> None:
 
 
 async def create_token(
-    store: Store,
+    database: Database,
     subject: str,
     scopes: Sequence[Scope],
     limits: Mapping[Limit, Sequence[str]],
@@ -130,7 +131,7 @@ async def create_token(
     The returned text is stored nowhere: a lost token cannot be recovered.
 
     Args:
-        store: remembers its digest.
+        database: remembers its digest.
         subject: who acts with it; owns what is registered with it.
         scopes: what it is for; at least one.
         limits: what it is limited to; a kind that is absent is not limited, an empty one permits nothing.
@@ -161,7 +162,7 @@ async def create_token(
         created_at=int(now),
         expires_at=expires_at,
     )
-    await store.add_token(row)
+    await database.change(tokens.add_token, row)
     return text
 
 
@@ -173,13 +174,13 @@ def is_limit(kind: Limit, values: Sequence[str]) -> bool:
     return all(map(_LIMIT_VALUES[kind].fullmatch, values))
 
 
-async def find_token(store: Store, text: str, now: Instant) -> TokenRow:
+async def find_token(database: Database, text: str, now: Instant) -> TokenRow:
     """The token of this text, one that the registry made.
 
     Raises:
         Refused: ``token.invalid``: malformed, unknown, expired and made in the future look the same.
     """
-    token = await store.find_token(_digest(text))
+    token = await tokens.find_token(database, _digest(text))
     if token is None or not token.is_in_force(now) or token.subject.startswith(EXTERNAL):
         raise Refused(Rule.TOKEN_INVALID, WHERE)
     return token
@@ -193,16 +194,16 @@ def token_name(token: TokenRow) -> str:
     return token.digest[:16]
 
 
-async def withdraw_token(store: Store, name: str, now: Instant) -> TokenRow:
+async def withdraw_token(database: Database, name: str, now: Instant) -> TokenRow:
     """Withdraw a token, from the next request on; what was done with it stays done.
 
     Raises:
         Misuse: there is no token of this name.
     """
-    named = [token for token in await store.read_tokens() if token_name(token) == name]
+    named = [token for token in await database.read(tokens.read_tokens) if token_name(token) == name]
     if len(named) != 1:
         raise Misuse("there is no token of this name; `sdcard token list` shows them")
-    await store.delete_token(named[0].digest, int(now))
+    await database.change(tokens.delete_token, named[0].digest, int(now))
     return named[0]
 
 

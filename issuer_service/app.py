@@ -84,7 +84,7 @@ class _Registry(FastAPI):
 def create_app(container: Container) -> FastAPI:
     """The registry as an ASGI application.
 
-    It keeps audit checkpoints, and closes the store at its end.
+    It keeps audit checkpoints, and closes the database at its end.
     """
     app = _routes()
     if container.console:
@@ -123,7 +123,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with keeping_checkpoints(container), dropping_lists(container):
             yield
     finally:
-        await container.store.close()
+        await container.database.close()
 
 
 class Refusals:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from issuer_service.access import MOST_SUBJECT, Limit, Scope, is_limit
-from issuer_service.agents.records import TokenRow
+from issuer_service.tokens import TokenRow
 from sdcard.dpop import check_unbound
 from sdcard.encoding import JsonValue
 from sdcard.errors import Part, Refused, Where

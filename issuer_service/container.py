@@ -14,10 +14,10 @@ from functools import cache
 from pathlib import Path
 
 from issuer_service.access import Limit, is_limit
+from issuer_service.agents.repository import USED_NONCES
 from issuer_service.authorization_server import AuthorizationServer
 from issuer_service.connections import Network
-from issuer_service.db.ports import Store
-from issuer_service.db.sql import open_store
+from issuer_service.discovery.postings_repository import DiscoverySecret
 from issuer_service.keys.ring import KeyRing
 from issuer_service.keys.sealing import Vault
 from issuer_service.monitoring import Metrics, Readiness
@@ -27,10 +27,12 @@ from sdcard.cards.a2a.signatures import NOBODY, CardSigners
 from sdcard.cards.detect import KNOWN_FORMATS
 from sdcard.errors import Misuse, Part, Where
 from sdcard.instants import Clock, Instant
+from sdcard.io.database import Database, open_database
 from sdcard.io.egress_policy import EgressPolicy
 from sdcard.io.key_files import load_card_signers
 from sdcard.io.server_keys import ServerKeys, load_from
 from sdcard.io.system import SystemClock, SystemSalts
+from sdcard.io.used_nonces import SharedKey
 from sdcard.issuer import DEFAULT_LIFETIME
 from sdcard.jose.keys import PUBLISHED_KEYS, KeySet, check_not_published
 from sdcard.limits import DEFAULT_LIMITS, Limits
@@ -181,7 +183,7 @@ class Container:
     Attributes:
         issuer_url: who issues: ``iss``.
         keys: what signs, and what is published.
-        store: remembers tokens, agents, Batches and what was done.
+        database: of tokens, agents, Batches and the audit chain.
         status: how status lists are published.
         audit: how the audit chain is checkpointed.
         clock, salts: time and randomness.
@@ -205,13 +207,15 @@ class Container:
         renewing: whose turn it is to renew SD-Cards for discovery.
         shares: how many look-ups of one caller run at a time.
         verification_cache: verified SD-Cards of this process.
+        nonce_key: the key of nonces for proofs to the registry.
+        discovery_secret: the key of the hashes that discovery searches.
         decided_by: names all that decides what an SD-Card shows, beside its registration: policy, profile, card
             formats, Issuer, ``subject_per``. SD-Cards for discovery follow when it changes.
     """
 
     issuer_url: str
     keys: KeyRing
-    store: Store
+    database: Database
     audit: AuditCheckpoints
     status: StatusPublishing = field(default_factory=StatusPublishing)
     clock: Clock = field(default_factory=SystemClock)
@@ -237,12 +241,16 @@ class Container:
     renewing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
     shares: Shares = field(default_factory=Shares, repr=False)
     verification_cache: VerificationCache = field(default_factory=VerificationCache, repr=False)
+    nonce_key: SharedKey = field(init=False, repr=False)
+    discovery_secret: DiscoverySecret = field(init=False, repr=False)
     decided_by: str = field(init=False)
 
     def __post_init__(self) -> None:
         for key in self.card_signers.keys.values():
             check_not_published(key, self.published_keys, Where(Part.KEY))
-        self.metrics.watch_connections(self.store.connections_in_use)
+        self.metrics.watch_connections(self.database.connections_in_use)
+        object.__setattr__(self, "nonce_key", SharedKey(self.database, USED_NONCES, self.salts))
+        object.__setattr__(self, "discovery_secret", DiscoverySecret(self.database))
         if self.subject_per is not SubjectPer.AGENT and self.profile.also_clear:
             names = ", ".join(self.profile.also_clear)
             raise Misuse(f"with SDCARD_SUBJECT_PER, no profile may show {names} in every SD-Card: it names the agent")
@@ -279,11 +287,11 @@ def build_wiring(settings: Settings, vault: Vault) -> Container:
         Refused: ``key.…`` for signers of cards that are none; every finding about the policy.
         OSError: when a file cannot be read.
     """
-    store, clock = open_store(settings.database_url), SystemClock()
+    database, clock = open_database(settings.database_url), SystemClock()
     return Container(
         issuer_url=settings.issuer_url,
-        keys=KeyRing(store, vault, clock, settings.sign_with),
-        store=store,
+        keys=KeyRing(database, vault, clock, settings.sign_with),
+        database=database,
         audit=AuditCheckpoints(settings.audit_checkpoints, settings.audit_checkpoint_seconds),
         status=StatusPublishing(
             settings.status_ttl_seconds, settings.status_lifetime_seconds, settings.status_period_seconds

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from issuer_service.access import Caller
+from issuer_service.agents import repository as agents_repository
 from issuer_service.agents.reading import Registration, Terms, read_request
 from issuer_service.agents.records import RegisteredRow, RegistrationRow
 from issuer_service.agents.registration import (
@@ -25,15 +26,16 @@ from issuer_service.agents.registration import (
 from issuer_service.agents.schemas import REQUEST
 from issuer_service.audit.records import AuditEvent, Possession
 from issuer_service.container import Container, build_wiring
-from issuer_service.db.ports import Store
-from issuer_service.db.sql import open_store
+from issuer_service.discovery.postings_repository import DiscoverySecret
 from issuer_service.keys.opening import open_vault
 from issuer_service.keys.repository import KeyNotInUse
 from issuer_service.settings import ProofPolicy, Settings
+from issuer_service.status import repository as status_repository
 from issuer_service.status.records import StatusRow, StatusTaken
 from sdcard.encoding import JsonObject, parse_json_object
 from sdcard.errors import Finding, Misuse, Refused
 from sdcard.instants import Clock
+from sdcard.io.database import Database, open_database
 from sdcard.lenient import lenient_document
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
@@ -134,11 +136,11 @@ def _end_with_parent() -> None:
 
 
 async def _open(settings: Settings) -> Container:
-    store = open_store(settings.database_url)
+    database = open_database(settings.database_url)
     try:
-        return build_wiring(settings, await open_vault(settings, store))
+        return build_wiring(settings, await open_vault(settings, database))
     finally:
-        await store.close()
+        await database.close()
 
 
 def work(given: Lines) -> Worked:
@@ -160,7 +162,7 @@ async def work_on(container: Container, given: Lines) -> Worked:
             read.append((number, registration))
         except Refused as refusal:
             refused.append((number, tuple(refusal.findings)))
-    known = dict(await container.store.registered([one.agent_id for _, one in read]))
+    known = dict(await container.database.read(agents_repository.find_registered, [one.agent_id for _, one in read]))
     new, there = list[tuple[int, Registration]](), list[int]()
     for number, registration in read:
         as_asked = RegisteredRow(given.subject, content_of(registration.card), asked_for(registration))
@@ -212,7 +214,7 @@ class Importing:
     """Target of an import.
 
     Attributes:
-        store: of the registry.
+        database: of the registry.
         salts, clock: randomness and time for status entries.
         subject: who owns the agents.
         contexts: in which each agent is disclosed.
@@ -222,7 +224,7 @@ class Importing:
         pending: status entries that are given out and not written yet.
     """
 
-    store: Store
+    database: Database
     salts: SaltSource
     clock: Clock
     subject: str
@@ -231,6 +233,10 @@ class Importing:
     tell: Callable[[Outcome], None]
     refuse: Callable[[int, Sequence[Finding]], None]
     pending: set[StatusRow] = field(default_factory=set, repr=False)
+    discovery_secret: DiscoverySecret = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "discovery_secret", DiscoverySecret(self.database))
 
 
 async def import_agents(asked: Importing, file: BinaryIO, settings: Settings, workers: int) -> Outcome:
@@ -308,7 +314,9 @@ async def _choose(asked: Importing, count: int) -> Sequence[StatusRow]:
     """Entries that no SD-Card has, and that this import has not given out."""
     found = list[StatusRow]()
     while len(found) < count:
-        drawn = await asked.store.free_statuses(count - len(found), asked.salts, int(asked.clock.now()))
+        drawn = await status_repository.free_statuses(
+            asked.database, count - len(found), asked.salts, int(asked.clock.now())
+        )
         fresh = [one for one in drawn if one not in asked.pending]
         asked.pending.update(fresh)
         found += fresh
@@ -321,7 +329,7 @@ async def _write(asked: Importing, outcome: Outcome, worked: Worked, left: dict[
     if not rows:
         return
     try:
-        written = await asked.store.record_registrations(rows)
+        written = await _record(asked, rows)
         outcome.registered += written
         outcome.there += len(rows) - written
     except Refused as refusal:
@@ -332,9 +340,14 @@ async def _write(asked: Importing, outcome: Outcome, worked: Worked, left: dict[
             del left[number]
 
 
+async def _record(asked: Importing, rows: Sequence[RegistrationRow]) -> int:
+    secret = await asked.discovery_secret.current()
+    return await asked.database.change(agents_repository.record_registrations, rows, secret)
+
+
 async def _write_one(asked: Importing, outcome: Outcome, number: int, row: RegistrationRow) -> None:
     try:
-        written = await asked.store.record_registrations([row])
+        written = await _record(asked, [row])
         outcome.registered += written
         outcome.there += 1 - written
     except Refused as refusal:

@@ -17,14 +17,15 @@ from prometheus_client import (
     start_http_server,
 )
 
-from issuer_service.db.engine import head
-from issuer_service.db.ports import Store
+from issuer_service.audit.repository import check_commit
+from issuer_service.db.migrations import find_revision, head
 from issuer_service.keys.repository import KeyUse
 from issuer_service.keys.ring import KeysInUse
 from issuer_service.logs import places
 from sdcard.acceleration import KERNEL
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.instants import Instant, Lifetime
+from sdcard.io.database import Database
 from sdcard.io.database_errors import Reason, StoreUnavailable
 from sdcard.jose.jws import Signer
 from sdcard.rules import Rule
@@ -174,7 +175,7 @@ class Readiness:
         self._findings: tuple[Finding, ...] = ()
         self._asked = dict[str, asyncio.Task[list[Finding]]]()
 
-    async def check(self, store: Store, keys: Keys, now: Instant) -> None:
+    async def check(self, database: Database, keys: Keys, now: Instant) -> None:
         """Refuse when something does not work.
 
         Raises:
@@ -183,11 +184,11 @@ class Readiness:
         """
         async with self._turn:
             if self._kept is None or not self._kept.covers(now):
-                database, signer = await asyncio.gather(
-                    self._ask("database", lambda: _look_at(store), Reason.AWAY, _COMMIT_PATIENCE),
+                of_database, of_signer = await asyncio.gather(
+                    self._ask("database", lambda: _look_at(database), Reason.AWAY, _COMMIT_PATIENCE),
                     self._ask("signer", lambda: _try(keys), "The signer does not answer.", _PATIENCE),
                 )
-                self._findings = (*database, *signer)
+                self._findings = (*of_database, *of_signer)
                 self._kept = Lifetime(now, now + _KEPT_SECONDS)
         if self._findings:
             raise Refused.because(self._findings)
@@ -202,15 +203,15 @@ class Readiness:
         return self._asked.pop(part).result()
 
 
-async def _look_at(store: Store) -> list[Finding]:
+async def _look_at(database: Database) -> list[Finding]:
     try:
-        revision = await store.revision()
+        revision = await database.read(find_revision)
     except Refused:
         revision = head()  # what keeps a reader out keeps a transaction out too, which says why
     if revision != head():
         return [_finding("migrations", "The database has another schema than this version needs.")]
     try:
-        await store.check_commit()
+        await check_commit(database)
     except Refused as refusal:
         return [_finding("database", refusal.reason if isinstance(refusal, StoreUnavailable) else Reason.AWAY)]
     return []

@@ -15,11 +15,11 @@ from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from issuer_service.access import EXTERNAL, Caller, Scope, check_token, find_token, parse_client_credentials
-from issuer_service.agents.records import TokenRow
 from issuer_service.connections import client_address, neighbourhood
 from issuer_service.container import Bounds, Container
 from issuer_service.rate_limit import BODY_WEIGHT, UNIT_BYTES, RateLimited
 from issuer_service.routes import asked_method
+from issuer_service.tokens import TokenRow
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.oauth import WHERE, is_jwt, parse_credentials
@@ -358,4 +358,4 @@ def take_turn(request: Request, container: Container, token: TokenRow) -> None:
 async def _find(container: Container, text: str, now: Instant) -> TokenRow:
     if container.authorization_server is not None and is_jwt(text):
         return await container.authorization_server.read(text, now)
-    return await find_token(container.store, text, now)
+    return await find_token(container.database, text, now)

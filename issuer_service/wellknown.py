@@ -90,5 +90,5 @@ async def health(response: Response) -> Health:
 async def readiness(container: FromContainer, response: Response) -> Health:
     """Check that the registry can commit and sign, and that its schema is current."""
     response.headers["Cache-Control"] = "no-store"
-    await container.readiness.check(container.store, container.keys, container.clock.now())
+    await container.readiness.check(container.database, container.keys, container.clock.now())
     return Health()

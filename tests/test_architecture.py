@@ -153,6 +153,49 @@ def test_layers_of_a_feature_import_one_way() -> None:
     assert upward == []
 
 
+SQL = {"select", "insert", "update", "delete", "text"}
+
+
+def test_sql_is_in_repositories() -> None:
+    def is_repository(module: str) -> bool:
+        return module.endswith("repository") or module.startswith(("issuer_service.db.", "issuer_service.tokens"))
+
+    writing = [
+        module_of(path)
+        for path in files("issuer_service")
+        if path.suffix == ".py"
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ImportFrom) and node.module == "sqlalchemy" and SQL & {one.name for one in node.names}
+    ]
+    assert len(writing) > 10
+    assert [module for module in writing if not is_repository(module)] == []
+
+
+FORWARDING = {
+    "issuer_service/app.py: __call__": "leaves out what FastAPI adds to Starlette",
+    "issuer_service/monitoring.py: watch_connections": "hides Prometheus",
+    "issuer_service/routes.py: _container": "a dependency of FastAPI has to be async",
+    "issuer_service/db/values.py: __init__": "of an exception",
+    "issuer_service/db/state_check.py: name_of": "fixes the key of a name",
+}
+
+
+def test_no_function_of_the_registry_only_forwards_its_arguments() -> None:
+    """Decision 0040: a facade of such functions stood between the services and their SQL."""
+    forwarding = set()
+    for path in files("issuer_service"):
+        for node in functions(path):
+            body = [one for one in node.body if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))]
+            value = body[0].value if len(body) == 1 and isinstance(body[0], ast.Return | ast.Expr) else None
+            called = value.value if isinstance(value, ast.Await) else value
+            given = [one.arg for one in node.args.args if one.arg != "self"]
+            if given and isinstance(called, ast.Call) and not called.keywords:
+                last = [one.id if isinstance(one, ast.Name) else "" for one in called.args][-len(given) :]
+                if last == given and len(called.args) <= len(given) + 1:
+                    forwarding.add(f"{name_of(path)}: {node.name}")
+    assert forwarding <= FORWARDING.keys()
+
+
 def test_a_column_knows_what_stands_in_its_table() -> None:
     wrong = []
     for module, found in import_graph().items():

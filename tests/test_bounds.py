@@ -83,14 +83,14 @@ PLACES: dict[Why, str] = {
         issuer_service/importing.py:_process issuer_service/keys/ring.py:KeyRing._opened
         issuer_service/monitoring.py:Metrics._of_request issuer_service/settings.py:Settings.authorization_limits
         issuer_service/discovery/postings_repository.py:_key issuer_service/discovery/repository.py:_counting
-        issuer_service/discovery/repository.py:_finding issuer_service/db/engine.py:head
+        issuer_service/discovery/repository.py:_finding issuer_service/db/migrations/__init__.py:head
         issuer_service/status/repository.py:_open issuer_service/db/state.py:Compared.apart
         issuer_service/container.py:_plain_formats issuer_service/pages/endpoints.py:inspector_page
     """,
     Why.SPEED: """
         sdcard/cards/schema.py:snake_case sdcard/cards/schema.py:_spellings
         issuer_service/connections.py:_parse issuer_service/request_context.py:digest_of
-        issuer_service/db/sql.py:_token_of issuer_service/container.py:StatusPublishing.tokens
+        issuer_service/tokens.py:_token_of issuer_service/container.py:StatusPublishing.tokens
     """,
     Why.VERIFIED: """
         sdcard/verification_cache.py:VerificationCache._entries sdcard/verification_cache.py:VerificationCache._order
@@ -175,7 +175,7 @@ def places(node: ast.AST, scope: tuple[str, ...], in_function: bool) -> Iterator
 
 def found() -> set[str]:
     """Where anything is kept for longer than a call: attributes and names of modules that begin empty, and caches."""
-    paths = [path for path in files(*PRODUCT) if not {"cli", "migrations"} & set(path.parts)]
+    paths = [path for path in files(*PRODUCT) if not {"cli", "versions"} & set(path.parts)]
     return {f"{name_of(path)}:{one}" for path in paths for one in places(tree(path), (), False)}
 
 

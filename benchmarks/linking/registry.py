@@ -22,7 +22,6 @@ from issuer_service.access import Caller
 from issuer_service.agents.registration import register_agent
 from issuer_service.container import AuditCheckpoints, Container
 from issuer_service.db.migrations import upgrade
-from issuer_service.db.sql import open_store
 from issuer_service.keys.repository import KeyUse
 from issuer_service.keys.ring import KeyRing
 from issuer_service.keys.sealing import Vault, create_key_encryption_key
@@ -31,6 +30,7 @@ from issuer_service.settings import SubjectPer
 from sdcard import DEFAULT_POLICY, InMemorySigner, TrustedIssuers
 from sdcard.holder import HeldSdCard, Selection, accept_sd_card, present, select_all, select_paths
 from sdcard.instants import Instant
+from sdcard.io.database import open_database
 from sdcard.issued import Acceptance
 from sdcard.issuer import DAY, DEFAULT_LIFETIME
 from sdcard.key_binding import new_challenge
@@ -96,7 +96,7 @@ class Registry:
         url = f"sqlite:///{folder}/registry.sqlite"
         upgrade(url)
         self.clock, self._loop = SetClock(), asyncio.new_event_loop()
-        self.store = open_store(url)
+        self.store = open_database(url)
         vault = Vault(create_key_encryption_key(folder / "key-encryption.key"))
         self.run(make_missing(self.store, vault, START - DAY))
         self.container = Container(

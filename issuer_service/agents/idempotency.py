@@ -20,13 +20,14 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from fastapi import Response
 
 from issuer_service.access import Caller
+from issuer_service.agents import lifecycle_repository
 from issuer_service.agents.records import KEPT_SECONDS, AnswerRow
 from issuer_service.agents.schemas import REQUEST
 from issuer_service.container import Bounds
-from issuer_service.db.ports import Store
 from issuer_service.routes import refusals
 from sdcard.errors import Refused
 from sdcard.instants import Instant
+from sdcard.io.database import Database
 from sdcard.oauth import parse_credentials
 from sdcard.rules import Rule
 from sdcard.salts import SALT_BYTES, SaltSource, draw_salts
@@ -103,13 +104,13 @@ def repeatable(
     )
 
 
-async def earlier_answer(store: Store, asked: Repeatable, now: Instant) -> bytes | None:
+async def earlier_answer(database: Database, asked: Repeatable, now: Instant) -> bytes | None:
     """The answer that this request was given before, byte for byte.
 
     Raises:
         Refused: as ``open_answer``.
     """
-    kept = await store.find_answer(asked.digest, int(now))
+    kept = await database.read(lifecycle_repository.find_answer, asked.digest, int(now))
     return None if kept is None else open_answer(kept, asked)
 
 

@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any
 
 from issuer_service.access import Caller, agent_prefixes, check_agent
+from issuer_service.agents import lifecycle_repository
 from issuer_service.agents.idempotency import Repeatable, earlier_answer
 from issuer_service.agents.reading import read_request
 from issuer_service.agents.records import AgentChanged, AgentRow, DeletionRow, IssuedRow
@@ -103,7 +104,7 @@ async def _issue_again(
     check_agent(caller, agent_id)
     now = container.clock.now()
     if asked is not None:
-        earlier = await earlier_answer(container.store, asked, now)
+        earlier = await earlier_answer(container.database, asked, now)
         if earlier is not None:
             return earlier
     for _ in range(_ATTEMPTS):
@@ -130,7 +131,7 @@ async def find_agent(container: Container, caller: Caller, agent_id: str) -> Age
         Refused: ``token.limit``; ``agent.unknown``.
     """
     check_agent(caller, agent_id)
-    agent = await container.store.find_agent(caller.subject, agent_id)
+    agent = await container.database.read(lifecycle_repository.find_agent, caller.subject, agent_id)
     if agent is None:
         raise Refused(Rule.AGENT_UNKNOWN, REQUEST.within("agent_id"))
     return agent
@@ -168,7 +169,9 @@ async def list_agents(
     count, after = _read_limit(limit), _read_cursor(cursor)
     now = int(container.clock.now())
     prefixes = _narrowed(agent_prefixes(caller), begins)
-    rows = await container.store.list_agents(caller.subject, prefixes, after, count + 1, now)
+    rows = await container.database.read(
+        lifecycle_repository.list_agents, caller.subject, prefixes, after, count + 1, now
+    )
     page = [
         AgentInList(
             agent_id=row.agent_id,
@@ -225,7 +228,7 @@ async def show_agent(container: Container, caller: Caller, agent_id: str) -> Age
         Refused: ``token.limit``; ``agent.unknown``.
     """
     agent, now = await find_agent(container, caller, agent_id), int(container.clock.now())
-    batches = _batches(await container.store.issued_for(agent_id, MOST_BATCHES + 1, now))
+    batches = _batches(await container.database.read(lifecycle_repository.issued_for, agent_id, MOST_BATCHES + 1, now))
     asked: Any = {}
     if agent.asked is not None:
         asked = parse_json_object(agent.asked.encode(), REQUEST, container.limits.json_depth)
@@ -278,6 +281,6 @@ async def delete_agent(container: Container, caller: Caller, agent_id: str) -> A
     check_agent(caller, agent_id)
     now = container.clock.now()
     deletion = DeletionRow(int(now), container.status.public_at(now), caller.subject, agent_id)
-    revoked = await container.store.delete_agent(deletion)
+    revoked = await container.database.change(lifecycle_repository.delete_agent, deletion)
     public_by = container.status.public_by(deletion.public_at, container.clock.now())
     return AgentDeleted(agent_id=agent_id, revoked=revoked, public_at=public_by)

@@ -29,11 +29,15 @@ from sqlalchemy import (
 )
 
 from issuer_service.agents.records import KEPT_SECONDS, AgentListed, AgentRow, AnswerRow, DeletionRow, IssuedRow
-from issuer_service.audit.records import Possession, Row
+from issuer_service.audit.records import AuditEvent, AuditRow, Possession, Row, Written
+from issuer_service.audit.repository import append_audit
 from issuer_service.db.tables import agents, answers, batches, cards, status_entries
 from issuer_service.db.values import fetch_as_stored, in_force, in_force_for, read_page, read_rows
-from issuer_service.discovery.postings_repository import remove_postings
-from issuer_service.status.repository import revoke_all
+from issuer_service.delegation.chain_repository import end_chains
+from issuer_service.discovery import postings_repository as postings
+from issuer_service.status import repository as statuses
+from issuer_service.status.records import StatusChangeRow
+from issuer_service.status.repository import hold_agent
 from sdcard.errors import Part, Refused, Where
 from sdcard.rules import Rule
 from sdcard.status_list import StatusValue
@@ -63,7 +67,7 @@ _CLEAR_ANSWERS = _clearing(answers)
 
 
 def keep_answer(connection: Connection, answer: AnswerRow, agent_id: str, at: int) -> AnswerRow | None:
-    """Store a response, or return the one that is stored already.
+    """Database a response, or return the one that is stored already.
 
     Two requests at once meet at the primary key.
     """
@@ -180,10 +184,13 @@ def _status() -> ColumnElement[Any]:
     return func.coalesce(status_entries.c.status, literal_column(str(int(StatusValue.VALID))))
 
 
-def delete_agent(connection: Connection, deletion: DeletionRow) -> tuple[int, Row]:
-    """Revoke an agent's SD-Cards and forget all but its id and keys.
+def delete_agent(connection: Connection, deletion: DeletionRow) -> int:
+    """Revoke an agent's SD-Cards, and delete everything but its id and keys.
 
-    Return how many were revoked, and the agent's row.
+    Returns: how many SD-Cards were revoked.
+
+    Raises:
+        Refused: ``agent.unknown`` when the subject has no such agent.
     """
     agent_id = deletion.agent_id
     nothing = {"card": "", "card_format": "", "asked": None, "possession": None, "batch_id": None}
@@ -194,11 +201,45 @@ def delete_agent(connection: Connection, deletion: DeletionRow) -> tuple[int, Ro
     agent = changed.mappings().first()
     if agent is None:
         raise Refused(Rule.AGENT_UNKNOWN, _REQUEST.within("agent_id"))
-    remove_postings(connection, agent_id)  # before its SD-Cards are looked up: see ``discovery.change_statuses``
-    revoked = revoke_all(connection, agent_id, deletion.at, deletion.public_at)
+    postings.remove_postings(connection, agent_id)  # first: see ``change_statuses`` of discovery
+    revoked = statuses.revoke_all(connection, agent_id, deletion.at, deletion.public_at)
     issued = select(batches.c.batch_id).where(batches.c.agent_id == agent_id)
     connection.execute(delete(cards).where(cards.c.batch_id.in_(issued)))
     connection.execute(delete(batches).where(batches.c.agent_id == agent_id))
     kept = answers.c.agent_id == agent_id, answers.c.expires_at > deletion.at
     connection.execute(update(answers).where(*kept).values(sealed=None, bytes=0))
-    return revoked, dict(agent)
+    ended = end_chains(connection, agent_id, deletion.at)
+    rows: dict[str, list[Row]] = {"agents": [dict(agent)], **({"delegations": ended} if ended else {})}
+    written = Written(rows, public_at=deletion.public_at)
+    entry = AuditRow(AuditEvent.AGENT_DELETED, deletion.at, deletion.subject, agent_id, written=written)
+    append_audit(connection, entry)
+    return revoked
+
+
+def change_statuses(connection: Connection, change: StatusChangeRow) -> int:
+    """Change statuses of an agent's SD-Cards, and what depends on them.
+
+    Returns: how many SD-Cards changed.
+
+    Raises:
+        Refused: ``agent.unknown`` when the subject has no such agent.
+    """
+    hold_agent(connection, change.subject, change.agent_id)
+    hidden = postings.change_statuses(connection, change)
+    changed = statuses.change_statuses(connection, change)
+    ended = list[Row]()
+    if changed and change.after == StatusValue.INVALID:
+        ended = end_chains(connection, change.agent_id, change.at)
+    if changed or hidden:
+        entry = AuditRow(
+            event=change.event,
+            at=change.at,
+            subject=change.subject,
+            agent_id=change.agent_id,
+            batch_id=change.batch_id or "",
+            disclosed={} if change.context is None else {change.context: ()},
+            interaction_id=change.interaction_id,
+            written=Written({"delegations": ended} if ended else {}, public_at=change.public_at),
+        )
+        append_audit(connection, entry)
+    return changed

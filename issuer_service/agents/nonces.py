@@ -3,12 +3,15 @@
 A nonce is used once, in the transaction that needs it.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 from pydantic import BaseModel, Field
 
 from issuer_service.access import Caller
 from issuer_service.agents.records import GivenNonce
+from issuer_service.agents.repository import NonceOutdated
 from issuer_service.container import Container
 from sdcard.errors import Refused, Where
 from sdcard.instants import MAX_FUTURE, MAX_PAST, Instant
@@ -30,7 +33,7 @@ class NonceIssued(BaseModel):
 async def issue_nonce(container: Container, caller: Caller) -> NonceIssued:
     """Make a nonce for this caller. Nothing is stored."""
     now = int(container.clock.now())
-    key = await container.store.nonces.key(container.salts)
+    key = await container.nonce_key.current()
     nonce = make_nonce(key, _terms(container, caller), now, draw_salts(container.salts, 1))
     return NonceIssued(nonce=nonce, expires_at=now + LIFETIME)
 
@@ -44,8 +47,21 @@ async def recognize_given(container: Container, caller: Caller, nonce: str, wher
         Refused: ``proof.nonce`` at ``where``; ``store.unavailable``.
     """
     check = partial(_check, _terms(container, caller), nonce, where, now)
-    key, expires_at = await container.store.nonces.recognize(check, container.salts, now)
+    key, expires_at = await container.nonce_key.recognize(check, now)
     return GivenNonce(nonce, expires_at, key, where)
+
+
+@contextmanager
+def using_nonce(container: Container) -> Iterator[None]:
+    """Run a transaction that may use a nonce.
+
+    If the key of the nonce is outdated, the next request reads the key again.
+    """
+    try:
+        yield
+    except NonceOutdated:
+        container.nonce_key.forget()
+        raise
 
 
 def _check(terms: NonceTerms, nonce: str, where: Where, now: Instant, key: bytes) -> int:

@@ -217,7 +217,7 @@ def _read_proofs(
 ) -> str | None:
     """The nonce of the proofs, one for each key; None without them.
 
-    Whether it is still good, the store knows.
+    Whether it is still good, the database knows.
     """
     given, where = read_section(Proofs, document).proofs, REQUEST.within("proofs")
     if identity is None or keys is None:

@@ -1,4 +1,4 @@
-"""Tokens, agents and what is registered, as it is remembered."""
+"""Agents and registrations as frozen values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,50 +7,9 @@ from issuer_service.audit.records import AuditEvent, Possession, Supersedes
 from issuer_service.discovery.records import DiscoveryRow
 from issuer_service.status.records import CardRow
 from sdcard.errors import Where
-from sdcard.instants import MAX_SKEW, Instant, Lifetime
 
 KEPT_SECONDS = 86_400
 """For which an answer is kept for a caller who asks again."""
-
-
-@dataclass(frozen=True, slots=True)
-class TokenRow:
-    """A bearer token as it is kept: by its digest, never its text.
-
-    Attributes:
-        digest: SHA-256 of the text, in hexadecimal.
-        subject: who acts.
-        scopes: what the token is for.
-        limits: kind of limit → what is permitted; a kind that is absent is not limited.
-        created_at, expires_at: Unix seconds; the end is exclusive.
-    """
-
-    digest: str
-    subject: str
-    scopes: tuple[str, ...]
-    limits: Mapping[str, tuple[str, ...]]
-    created_at: int
-    expires_at: int
-
-    def is_in_force(self, now: Instant) -> bool:
-        """Whether the token counts at this instant."""
-        return Lifetime(self.created_at, self.expires_at).covers(now, MAX_SKEW)
-
-
-@dataclass(frozen=True, slots=True)
-class SessionRow:
-    """A session of the console.
-
-    Attributes:
-        digest: SHA-256 of the secret that the browser keeps, in hexadecimal.
-        token: whom it was opened with: scopes and limits as they were then. It ends no later than its token.
-        created_at, expires_at: Unix seconds; the end is exclusive.
-    """
-
-    digest: str = field(repr=False)
-    token: TokenRow
-    created_at: int
-    expires_at: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ from functools import partial
 from typing import Any
 
 from issuer_service.access import Caller, check_limits
+from issuer_service.agents import repository
 from issuer_service.agents.idempotency import Repeatable, earlier_answer, open_answer, seal_answer
 from issuer_service.agents.indexing import decided_by, discovery_rows
-from issuer_service.agents.nonces import recognize_given
+from issuer_service.agents.nonces import recognize_given, using_nonce
 from issuer_service.agents.reading import Registration, Terms, read_registration
 from issuer_service.agents.records import GivenNonce, KeyRow, RegistrationRow
 from issuer_service.agents.schemas import REQUEST, AgreementShown, CardIssued, Registered, StatusShown
@@ -28,6 +29,7 @@ from issuer_service.keys.ring import KeysInUse
 from issuer_service.problems import show_findings
 from issuer_service.settings import ProofPolicy
 from issuer_service.status.records import CardRow, StatusRow, StatusTaken
+from issuer_service.status.repository import free_statuses
 from sdcard.cards.model import Card
 from sdcard.encoding import JsonObject, encode_json
 from sdcard.errors import Refused
@@ -84,7 +86,7 @@ async def register_agent(container: Container, caller: Caller, body: bytes, aske
     """
     now = container.clock.now()
     if asked is not None:
-        earlier = await earlier_answer(container.store, asked, now)
+        earlier = await earlier_answer(container.database, asked, now)
         if earlier is not None:
             return earlier
     terms = await terms_of(container, now, container.proofs)
@@ -156,16 +158,18 @@ async def issue(
     if registration.nonce is not None:
         given = await recognize_given(container, caller, registration.nonce, REQUEST.within("proofs"), now)
         change = replace(change, nonce=given)
-    subjects = await subjects_of(container)
+    subjects, secret = await subjects_of(container), await container.discovery_secret.current()
     for _ in range(_ATTEMPTS):
         keys = await container.keys.current()
         at_once = _is_small(registration, container.bounds) and isinstance(keys.signer(KeyUse.CARDS), InMemorySigner)
         async with nullcontext() if at_once else container.turns.of(caller.subject):
-            statuses = await container.store.free_statuses(len(_plans(registration)), container.salts, int(now))
+            count = len(registration.plans) * len(registration.keys)
+            statuses = await free_statuses(container.database, count, container.salts, int(now))
             make = partial(issue_batch, container, keys, subjects, caller, registration, change, statuses, now)
             row, answer = make() if at_once else await asyncio.to_thread(make)
         try:
-            kept = await container.store.record_registration(row)
+            with using_nonce(container):
+                kept = await container.database.change(repository.record_registration, row, secret)
         except StatusTaken:
             continue
         except KeyNotInUse:
@@ -233,7 +237,7 @@ def issue_batch(
 
 async def subjects_of(container: Container) -> Subjects:
     """Return the source of the SD-Cards' subjects."""
-    return Subjects(container.subject_per, await container.store.discovery_secret(), container.salts)
+    return Subjects(container.subject_per, await container.discovery_secret.current(), container.salts)
 
 
 def list_uri(container: Container, list_id: str) -> str:

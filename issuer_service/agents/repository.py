@@ -1,16 +1,15 @@
 """Registrations and used nonces in the database."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from sqlalchemy import Connection, and_, bindparam, exists, func, insert, not_, or_, select, true, update
 
 from issuer_service.agents import lifecycle_repository as lifecycle
 from issuer_service.agents.records import AgentChanged, AnswerRow, GivenNonce, RegisteredRow, RegistrationRow
 from issuer_service.audit.records import AuditRow, Row, Supersedes, Written
+from issuer_service.audit.repository import append_all
 from issuer_service.db.tables import (
     agents,
     batches,
@@ -26,57 +25,19 @@ from issuer_service.keys import repository as keys
 from issuer_service.status import repository as statuses
 from issuer_service.status.records import CardRow
 from sdcard.errors import Finding, Part, Refused, Where
-from sdcard.instants import Instant
-from sdcard.io.database import Database
 from sdcard.io.replay_cache import digest_of_nonce
 from sdcard.io.statements import Additions, Statement
-from sdcard.io.used_nonces import KeyChanged, SharedKey, UsedNonces
+from sdcard.io.used_nonces import KeyChanged, UsedNonces
 from sdcard.rules import Rule
-from sdcard.salts import SaltSource
 
-# -- The registry's nonces in its database: their key, and those that were used ---------------------------------------
+# -- Nonces for proofs: their table, and single use as part of a transaction ------------------------------------------
 
-T = TypeVar("T")
-
-_USED = UsedNonces(used_nonces)
+USED_NONCES = UsedNonces(used_nonces)
 _AGAIN = "Ask for a fresh one: POST /nonces."
 
 
-class _Outdated(Refused):
-    """The nonce was made with a key that the database has no longer."""
-
-
-class SqlNonces:
-    """``Nonces`` in a relational database."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._key: SharedKey | None = None
-
-    async def key(self, salts: SaltSource) -> bytes:
-        """The key that nonces are made with now."""
-        return await self._shared(salts).current()
-
-    async def recognize(self, check: Callable[[bytes], T], salts: SaltSource, now: Instant) -> tuple[bytes, T]:
-        """Return the key that passes a check, and the result of the check."""
-        return await self._shared(salts).recognize(check, now)
-
-    @contextmanager
-    def in_use(self) -> Iterator[None]:
-        """Run a transaction that uses a nonce.
-
-        When its key is outdated, the key is read again next time.
-        """
-        try:
-            yield
-        except _Outdated:
-            self._key = None
-            raise
-
-    def _shared(self, salts: SaltSource) -> SharedKey:
-        if self._key is None:
-            self._key = SharedKey(self._database, _USED, salts)
-        return self._key
+class NonceOutdated(Refused):
+    """The nonce was made with a key that the database no longer has."""
 
 
 def use_nonce(connection: Connection, nonce: GivenNonce, at: int) -> None:
@@ -88,9 +49,9 @@ def use_nonce(connection: Connection, nonce: GivenNonce, at: int) -> None:
         Refused: ``proof.nonce`` when it is used already; ``kb.record-unavailable`` when the table is full.
     """
     try:
-        is_first = _USED.add_in(connection, digest_of_nonce(nonce.text), nonce.expires_at, at, nonce.key)
+        is_first = USED_NONCES.add_in(connection, digest_of_nonce(nonce.text), nonce.expires_at, at, nonce.key)
     except KeyChanged:
-        raise _Outdated(Rule.PROOF_NONCE, nonce.where, _AGAIN) from None
+        raise NonceOutdated(Rule.PROOF_NONCE, nonce.where, _AGAIN) from None
     if not is_first:
         raise Refused(Rule.PROOF_NONCE, nonce.where, _AGAIN)
 
@@ -102,9 +63,9 @@ def check_unused(connection: Connection, nonce: GivenNonce, at: int) -> None:
         Refused: ``proof.nonce``.
     """
     try:
-        is_used = _USED.is_used(connection, digest_of_nonce(nonce.text), nonce.expires_at, at, nonce.key)
+        is_used = USED_NONCES.is_used(connection, digest_of_nonce(nonce.text), nonce.expires_at, at, nonce.key)
     except KeyChanged:
-        raise _Outdated(Rule.PROOF_NONCE, nonce.where, _AGAIN) from None
+        raise NonceOutdated(Rule.PROOF_NONCE, nonce.where, _AGAIN) from None
     if is_used:
         raise Refused(Rule.PROOF_NONCE, nonce.where, _AGAIN)
 
@@ -170,24 +131,48 @@ def registered_as(new: RegistrationRow) -> RegisteredRow:
     return RegisteredRow(new.subject, new.content, new.asked)
 
 
-def write_registration(connection: Connection, new: RegistrationRow, secret: bytes) -> AnswerRow | AuditRow:
-    """Write all rows of a registration, and return its audit record to append.
+def record_registration(connection: Connection, new: RegistrationRow, secret: bytes) -> AnswerRow | None:
+    """Write a registration, or return the response that its idempotency key has.
 
-    If a response is stored for its idempotency key, return the response.
+    Raises:
+        Refused: ``agent.taken``, or ``key.bound-elsewhere`` at each such key; ``proof.nonce``; ``limit.bytes`` when
+            there is no room for the response.
+        StatusTaken: when another process has taken a status entry.
+        KeyNotInUse: when the key that signed is no longer in use.
+        AgentChanged: when ``made_from`` is not the agent's last Batch.
     """
     if new.answer is not None:
         kept = lifecycle.keep_answer(connection, new.answer, new.agent_id, new.at)
         if kept is not None:
             return kept
     try:
-        (row,) = write_all(connection, [new], secret)
+        entries = write_all(connection, [new], secret)
     except Refused:
         if new.nonce is not None:
             check_unused(connection, new.nonce, new.at)  # a used proof proves nothing, and is told of nothing else
         raise
     if new.nonce is not None:
         use_nonce(connection, new.nonce, new.at)
-    return row
+    append_all(connection, entries)
+    return None
+
+
+def record_registrations(connection: Connection, news: Sequence[RegistrationRow], secret: bytes) -> int:
+    """Write many registrations; return how many were written.
+
+    Agents that are registered already are left out. None has a proof, a response to store, or SD-Cards to revoke.
+
+    Raises:
+        Refused, StatusTaken, KeyNotInUse: as ``record_registration``, for any of them.
+    """
+    known, written = find_registered(connection, [new.agent_id for new in news]), list[RegistrationRow]()
+    for new in news:
+        if known.get(new.agent_id) != registered_as(new):
+            known[new.agent_id] = registered_as(new)
+            written.append(new)
+    if written:
+        append_all(connection, write_all(connection, written, secret))
+    return len(written)
 
 
 def write_all(connection: Connection, news: Sequence[RegistrationRow], secret: bytes) -> list[AuditRow]:

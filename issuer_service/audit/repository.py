@@ -78,15 +78,20 @@ def append_all(connection: Connection, entries: Sequence[AuditRow]) -> None:
         _ADD.write(connection, moved, audit=[{**_NO_OPTIONAL, **record} for record in records])
 
 
-def touch_head(connection: Connection) -> None:
-    """Change the head and change it back, to test that a change can commit.
-
-    The test takes the head's lock and a commit that writes.
-
-    SQLite does not write a row that did not change.
+async def check_commit(database: Database) -> None:
+    """Make sure that a transaction can be committed now. No audit record is made.
 
     Raises:
-        Refused: ``store.unavailable`` as ``append_audit``.
+        Refused: ``store.unavailable``.
+    """
+    await database.check_room()  # it tells a read-only file system, of which SQLite says that it cannot open
+    await database.change(_touch_head)
+
+
+def _touch_head(connection: Connection) -> None:
+    """Change the head and change it back.
+
+    SQLite does not write a row that did not change.
     """
     for step in (1, -1):
         if connection.execute(_TOUCH_HEAD, {"step": step}).rowcount != 1:

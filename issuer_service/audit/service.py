@@ -11,13 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from issuer_service.access import Caller, agent_prefixes
+from issuer_service.audit import repository
 from issuer_service.audit.records import AuditFound, AuditQuery, StateVerdict
 from issuer_service.container import Container
-from issuer_service.db.ports import Store
+from issuer_service.db.state_check import compare_state
 from issuer_service.keys.repository import KeyUse
 from sdcard.audit_chain import START, Checkpoint, Head, Verdict, Walk, issue_checkpoint
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant
+from sdcard.io.database import Database
 from sdcard.jose.jws import Signer
 from sdcard.limits import MAX_INTERACTION, is_interaction_id
 from sdcard.rules import Rule
@@ -48,7 +50,7 @@ async def read_thread(
     if agent_prefixes(caller) is not None:
         raise Refused(Rule.TOKEN_LIMIT, _INTERACTION, "An interaction goes through agents of others.")
     query = AuditQuery(after=after, interaction_id=interaction_id, limit=MOST_RECORDS + 1)
-    found = await container.store.audit_records(query)
+    found = await container.database.read(repository.read_records, query)
     return tuple(found[:MOST_RECORDS]), len(found) > MOST_RECORDS
 
 
@@ -86,14 +88,14 @@ async def _keep(container: Container, stop: asyncio.Event) -> None:
                 signer = (await container.keys.current()).signer(KeyUse.AUDIT)
                 now = container.clock.now()
                 last = await make_checkpoint(
-                    container.store, container.audit.file, signer, container.issuer_url, now, last
+                    container.database, container.audit.file, signer, container.issuer_url, now, last
                 )
         except Exception as error:  # whatever a database, disk or remote signer does: serving goes on
             _log.error("no audit checkpoint was made: %s", _cause(error))
 
 
 async def make_checkpoint(
-    store: Store, file: Path, signer: Signer, issuer: str, now: Instant, last: Head = START
+    database: Database, file: Path, signer: Signer, issuer: str, now: Instant, last: Head = START
 ) -> Head:
     """Sign the head of the chain, append it to the file, and return the head.
 
@@ -103,7 +105,7 @@ async def make_checkpoint(
         Refused: ``store.unavailable``; ``audit.head-differs`` when there is no head.
         OSError: when the file cannot be written.
     """
-    head = await store.audit_head()
+    head = await database.read(repository.read_head)
     if head is None:
         raise Refused(Rule.AUDIT_HEAD, Where(Part.AUDIT), "The head is not there; `sdcard audit verify` says more.")
     if head.sequence < last.sequence:
@@ -151,7 +153,9 @@ def _cause(error: Exception) -> str:
 # -- Verification of the audit chain in a database during writes, page by page ----------------------------------------
 
 
-async def verify_database(store: Store, checkpoints: Sequence[Checkpoint], tell: Callable[[int], None]) -> Verdict:
+async def verify_database(
+    database: Database, checkpoints: Sequence[Checkpoint], tell: Callable[[int], None]
+) -> Verdict:
     """Verify the whole chain, and report the number of each record.
 
     Records are never changed and a record is never there without its head, so pages need no common transaction: what
@@ -161,15 +165,15 @@ async def verify_database(store: Store, checkpoints: Sequence[Checkpoint], tell:
         Refused: ``store.unavailable``.
     """
     walk = Walk(checkpoints)
-    last = await _follow(walk, store, AuditQuery(), tell)
-    head = await store.audit_head()
+    last = await _follow(walk, database, AuditQuery(), tell)
+    head = await database.read(repository.read_head)
     if head is not None:
-        await _follow(walk, store, AuditQuery(after=last, up_to=head.sequence), tell)
+        await _follow(walk, database, AuditQuery(after=last, up_to=head.sequence), tell)
     return walk.end_at(head)
 
 
 async def verify_state(
-    store: Store, checkpoints: Sequence[Checkpoint], tell: Callable[[int], None]
+    database: Database, checkpoints: Sequence[Checkpoint], tell: Callable[[int], None]
 ) -> tuple[Verdict, StateVerdict]:
     """Verify the whole chain and compare the tables with it, in one snapshot.
 
@@ -187,14 +191,14 @@ async def verify_state(
             walk.take(record)
         tell(sequence)
 
-    head, state = await store.compare_state(take)
+    head, state = await database.read_long(compare_state, take)
     return walk.end_at(head), state
 
 
-async def _follow(walk: Walk, store: Store, query: AuditQuery, tell: Callable[[int], None]) -> int | None:
+async def _follow(walk: Walk, database: Database, query: AuditQuery, tell: Callable[[int], None]) -> int | None:
     """The number of the last record."""
     last = query.after
-    async for sequence, record in find_records(store, query):
+    async for sequence, record in find_records(database, query):
         last = sequence
         if record is None:
             walk.take_unreadable()
@@ -204,13 +208,13 @@ async def _follow(walk: Walk, store: Store, query: AuditQuery, tell: Callable[[i
     return last
 
 
-async def find_records(store: Store, query: AuditQuery) -> AsyncIterator[AuditFound]:
+async def find_records(database: Database, query: AuditQuery) -> AsyncIterator[AuditFound]:
     """All records of a query, whose limit is how many are read at once.
 
     Raises:
         Refused: ``store.unavailable``.
     """
-    while page := await store.audit_records(query):
+    while page := await database.read(repository.read_records, query):
         for found in page:
             yield found
         query = replace(query, after=page[-1][0])

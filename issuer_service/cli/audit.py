@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from issuer_service.audit.records import AuditQuery, StateVerdict
-    from issuer_service.db.sql import SqlStore
+    from sdcard.io.database import Database
 
 _T = TypeVar("_T")
 
@@ -108,7 +108,7 @@ def export(
 
     instant = None if since is None else int(parse_instant(since, "--since"))
     query = AuditQuery(agent_id=agent and agent.removeprefix("agent:"), interaction_id=interaction_id, since=instant)
-    if _run(lambda store: _export(store, query), read_settings(config, database_url=database_url).database_url):
+    if _run(lambda database: _export(database, query), read_settings(config, database_url=database_url).database_url):
         raise typer.Exit(EXIT_REFUSED)
 
 
@@ -130,11 +130,11 @@ def checkpoint(
     settings = read_settings(config, database_url=database_url, audit_checkpoints=file)
     issuer, clock = settings.issuer_url, SystemClock()
 
-    async def make(store: "SqlStore") -> int:
-        ring = KeyRing(store, await open_vault(settings, store), clock)
+    async def make(database: "Database") -> int:
+        ring = KeyRing(database, await open_vault(settings, database), clock)
         signer = (await ring.current()).signer(KeyUse.AUDIT)
         now, file = clock.now(), settings.audit_checkpoints
-        return (await make_checkpoint(store, file, signer, issuer, now)).sequence
+        return (await make_checkpoint(database, file, signer, issuer, now)).sequence
 
     sequence = _run(make, settings.database_url)
     if as_json:
@@ -144,13 +144,13 @@ def checkpoint(
         print_lines(f"checkpoint of record {sequence}: {added}")
 
 
-def _run(work: "Callable[[SqlStore], Awaitable[_T]]", url: str) -> _T:
+def _run(work: "Callable[[Database], Awaitable[_T]]", url: str) -> _T:
     """Run ``work`` on a database without repairs; unreadable values are findings."""
     from issuer_service.audit.repository import read_as_found
 
-    async def run(store: "SqlStore") -> _T:
-        read_as_found(store.database)
-        return await work(store)
+    async def run(database: "Database") -> _T:
+        read_as_found(database)
+        return await work(database)
 
     return run_as_found(run, url)
 
@@ -158,7 +158,7 @@ def _run(work: "Callable[[SqlStore], Awaitable[_T]]", url: str) -> _T:
 def _verify_database(url: str | None, config: Path | None, checkpoints: Sequence[Checkpoint]) -> Verdict:
     from issuer_service.audit.service import verify_database
 
-    return _along_chain(url, config, lambda store, tell: verify_database(store, checkpoints, tell))
+    return _along_chain(url, config, lambda database, tell: verify_database(database, checkpoints, tell))
 
 
 def _verify_state(
@@ -166,28 +166,30 @@ def _verify_state(
 ) -> "tuple[Verdict, StateVerdict]":
     from issuer_service.audit.service import verify_state
 
-    return _along_chain(url, config, lambda store, tell: verify_state(store, checkpoints, tell))
+    return _along_chain(url, config, lambda database, tell: verify_state(database, checkpoints, tell))
 
 
 def _along_chain(
-    url: str | None, config: Path | None, verify: "Callable[[SqlStore, Callable[[int], None]], Awaitable[_T]]"
+    url: str | None, config: Path | None, verify: "Callable[[Database, Callable[[int], None]], Awaitable[_T]]"
 ) -> _T:
     """Verify the chain of the database, with progress."""
 
-    async def work(store: "SqlStore") -> _T:
-        head = await store.audit_head()
+    from issuer_service.audit.repository import read_head
+
+    async def work(database: "Database") -> _T:
+        head = await database.read(read_head)
         with progress("records", head.sequence if head else 0) as tell:
-            return await verify(store, tell)
+            return await verify(database, tell)
 
     return _run(work, read_settings(config, database_url=url).database_url)
 
 
-async def _export(store: "SqlStore", query: "AuditQuery") -> int:
+async def _export(database: "Database", query: "AuditQuery") -> int:
     """Print the readable records; return the number of unreadable ones."""
     from issuer_service.audit.service import find_records
 
     left_out = 0
-    async for sequence, record in find_records(store, query):
+    async for sequence, record in find_records(database, query):
         if record is None:
             hint = "The record cannot be read; `sdcard audit verify` says more."
             show_left_out([Finding(Rule.AUDIT_RECORD, Where(Part.AUDIT, (sequence,)), hint)])

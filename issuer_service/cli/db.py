@@ -22,8 +22,7 @@ def upgrade_database(database_url: DatabaseUrl = None, config: ConfigFile = None
 
     Example: sdcard db upgrade
     """
-    from issuer_service.db.engine import head, read_revision
-    from issuer_service.db.migrations import upgrade
+    from issuer_service.db.migrations import head, read_revision, upgrade
 
     url = read_settings(config, database_url=database_url).database_url
     before = read_revision(url)
@@ -42,7 +41,7 @@ def status(database_url: DatabaseUrl = None, config: ConfigFile = None, as_json:
 
     Example: sdcard db status
     """
-    from issuer_service.db.engine import head, read_revision
+    from issuer_service.db.migrations import head, read_revision
 
     found = read_revision(read_settings(config, database_url=database_url).database_url)
     if as_json:

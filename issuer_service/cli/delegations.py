@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from issuer_service.cli.options import ConfigFile, DatabaseUrl, read_settings, run_on_store
+from issuer_service.cli.options import ConfigFile, DatabaseUrl, read_settings, run_on_database
 from sdcard.cli.output import AsJson, print_json, print_lines, show_instant
 from sdcard.delegation import MOST_SCOPES, is_agent, is_scope
 from sdcard.errors import Misuse
@@ -14,7 +14,8 @@ from sdcard.io.system import SystemClock, SystemSalts
 from sdcard.oauth import MOST_PARTY
 
 if TYPE_CHECKING:
-    from issuer_service.delegation.records import ApprovalRow, ApprovalState, Delegations, GrantRow
+    from issuer_service.delegation.records import ApprovalRow, ApprovalState, GrantRow
+    from sdcard.io.database import Database
 
 _T = TypeVar("_T")
 DAY = 86_400
@@ -51,6 +52,7 @@ def add(
 
     Example: sdcard grants add --delegator agent:a --target agent:b --scope read
     """
+    from issuer_service.delegation import repository
     from issuer_service.delegation.records import GrantExists, GrantRow
 
     scopes, now = tuple(sorted(set(scope))), int(SystemClock().now())
@@ -73,7 +75,7 @@ def add(
         expires_at=now + days * DAY,
     )
     try:
-        grant = _on(lambda delegations: delegations.add_grant(asked), database_url, config)
+        grant = _on(lambda database: database.change(repository.add_grant, asked), database_url, config)
     except GrantExists:
         raise Misuse("there is a grant for these two; remove it first: `sdcard grants list`") from None
     if as_json:
@@ -86,7 +88,9 @@ def add(
 @grants.command("list")
 def list_grants(database_url: DatabaseUrl = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
     """List the grants. Example: sdcard grants list"""
-    rows = _on(lambda delegations: delegations.list_grants(), database_url, config)
+    from issuer_service.delegation import repository
+
+    rows = _on(lambda database: database.read(repository.list_grants), database_url, config)
     if as_json:
         print_json({"grants": [_grant_shown(row) for row in rows]})
     for row in () if as_json else rows:
@@ -103,8 +107,10 @@ def remove(
 ) -> None:
     """Remove a grant; every chain that it is a part of ends. Example:
     sdcard grants remove c2b1d1a5f0f64d40a1f6a2d1a7f3b9e0"""
+    from issuer_service.delegation import repository
+
     now = int(SystemClock().now())
-    row = _on(lambda delegations: delegations.remove_grant(grant_id, now), database_url, config)
+    row = _on(lambda database: database.change(repository.remove_grant, grant_id, now), database_url, config)
     if row is None:
         raise Misuse("there is no such grant; `sdcard grants list` shows those that there are")
     if as_json:
@@ -117,7 +123,7 @@ def remove(
 def list_approvals(database_url: DatabaseUrl = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
     """List what waits for a person, the oldest first. Example: sdcard approvals list"""
     now = int(SystemClock().now())
-    rows = _on(lambda delegations: _all_waiting(delegations, now), database_url, config)
+    rows = _on(lambda database: _all_waiting(database, now), database_url, config)
     if as_json:
         print_json({"approvals": [_approval_shown(row) for row in rows]})
     for row in () if as_json else rows:
@@ -127,12 +133,14 @@ def list_approvals(database_url: DatabaseUrl = None, config: ConfigFile = None, 
         print_lines(f"{row.approval_id}  {chain}  {scopes}{interaction}  {asked}")
 
 
-async def _all_waiting(delegations: "Delegations", now: int) -> list["ApprovalRow"]:
+async def _all_waiting(database: "Database", now: int) -> list["ApprovalRow"]:
     """Return all pages, so that many requests of one client hide nothing."""
+    from issuer_service.delegation import repository
+
     rows: list[ApprovalRow] = []
     while True:
         after = (rows[-1].asked_at, rows[-1].approval_id) if rows else None
-        page = await delegations.list_approvals(now, MOST_LISTED, after)
+        page = await database.read(repository.list_waiting, now, MOST_LISTED, after)
         rows += page
         if len(page) < MOST_LISTED:
             return rows
@@ -170,11 +178,12 @@ def _decide(
     approval_id: str, by: str, state: "ApprovalState", database_url: str | None, config: Path | None, as_json: bool
 ) -> None:
     from issuer_service.access import check_subject
+    from issuer_service.delegation import repository
     from issuer_service.delegation.records import DecisionRow
 
     check_subject(by)
     decision = DecisionRow(approval_id, by, state, int(SystemClock().now()))
-    row = _on(lambda delegations: delegations.decide(decision), database_url, config)
+    row = _on(lambda database: database.change(repository.decide_approval, decision), database_url, config)
     if as_json:
         print_json({**_approval_shown(row), "state": state.value})
     else:
@@ -206,7 +215,6 @@ def _approval_shown(row: "ApprovalRow") -> dict[str, Any]:
     }
 
 
-def _on(work: "Callable[[Delegations], Awaitable[_T]]", database_url: str | None, config: Path | None) -> _T:
-    """Run ``work`` on the delegation tables of the registry's database."""
-    url = read_settings(config, database_url=database_url).database_url
-    return run_on_store(lambda store: work(store.delegations), url)
+def _on(work: "Callable[[Database], Awaitable[_T]]", database_url: str | None, config: Path | None) -> _T:
+    """Run ``work`` on the registry's database."""
+    return run_on_database(work, read_settings(config, database_url=database_url).database_url)

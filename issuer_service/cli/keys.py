@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from issuer_service.cli.options import ConfigFile, DatabaseUrl, key_uses, read_settings, run_on_store
+from issuer_service.cli.options import ConfigFile, DatabaseUrl, key_uses, read_settings, run_on_database
 from sdcard.cli import completion
 from sdcard.cli.output import AsJson, print_json, print_lines, show_instant
 from sdcard.errors import Misuse
@@ -14,10 +14,10 @@ from sdcard.io.system import SystemClock
 from sdcard.jose.algorithms import SignatureAlgorithm
 
 if TYPE_CHECKING:
-    from issuer_service.db.ports import Store
     from issuer_service.keys.repository import KeyUse, RegistryKeyRow
     from issuer_service.keys.sealing import Vault
     from issuer_service.settings import Settings
+    from sdcard.io.database import Database
 
 _T = TypeVar("_T")
 
@@ -38,14 +38,14 @@ def list_keys(database_url: DatabaseUrl = None, config: ConfigFile = None, as_js
 
     Example: sdcard keys list
     """
-    from issuer_service.keys.repository import KeyState
+    from issuer_service.keys.repository import KeyState, read_keys
     from issuer_service.keys.ring import is_published
 
-    async def work(store: "Store") -> tuple["RegistryKeyRow", ...]:
-        return await store.read_keys()
+    async def work(database: "Database") -> tuple["RegistryKeyRow", ...]:
+        return await database.read(read_keys)
 
     now, shown = SystemClock().now(), list[dict[str, Any]]()
-    for row in _on_store(work, read_settings(config, database_url=database_url)):
+    for row in _on_database(work, read_settings(config, database_url=database_url)):
         until = row.signs_until if row.state is KeyState.RETIRED else None
         shown.append(
             {
@@ -81,8 +81,8 @@ def published(use: Use, database_url: DatabaseUrl = None, config: ConfigFile = N
 
     chosen = _use(use)
 
-    async def work(store: "Store", vault: "Vault") -> dict[str, list[dict[str, str]]]:
-        keys = await KeyRing(store, vault, SystemClock()).current()
+    async def work(database: "Database", vault: "Vault") -> dict[str, list[dict[str, str]]]:
+        keys = await KeyRing(database, vault, SystemClock()).current()
         return public_jwks(*keys.published[chosen])
 
     print_json(_on_vault(work, read_settings(config, database_url=database_url)))
@@ -109,12 +109,12 @@ def add(
     if in_token and asked is not SignatureAlgorithm.ES256:
         raise Misuse("a key in a PKCS#11 token is an ES256 key")
 
-    async def work(store: "Store", vault: "Vault") -> tuple["RegistryKeyRow", object]:
+    async def work(database: "Database", vault: "Vault") -> tuple["RegistryKeyRow", object]:
         now = SystemClock().now()
         if in_token:
-            row = await add_token_key(store, vault, chosen, now)
+            row = await add_token_key(database, vault, chosen, now)
         else:
-            row = await add_key(store, vault, chosen, asked, now)
+            row = await add_key(database, vault, chosen, asked, now)
         return row, vault.content(row).get("pkcs11")
 
     row, place = _on_vault(work, read_settings(config, database_url=database_url))
@@ -143,10 +143,10 @@ def import_(
     public = load_public_keys(file) if is_key_set(file) else ()
     private = None if is_key_set(file) else load_private_jwk(file)
 
-    async def work(store: "Store", vault: "Vault") -> list["RegistryKeyRow"]:
+    async def work(database: "Database", vault: "Vault") -> list["RegistryKeyRow"]:
         if private is not None:
-            return [await import_private_key(store, vault, chosen, private, now)]
-        return [await import_public_key(store, vault, chosen, key, now) for key in public]
+            return [await import_private_key(database, vault, chosen, private, now)]
+        return [await import_public_key(database, vault, chosen, key, now) for key in public]
 
     rows = _on_vault(work, read_settings(config, database_url=database_url))
     if as_json:
@@ -171,8 +171,8 @@ def rotate(
 
     chosen = _use(use)
 
-    async def work(store: "Store", vault: "Vault") -> tuple[str, str]:
-        return await service.rotate(store, vault, chosen, SystemClock().now(), at_once=at_once)
+    async def work(database: "Database", vault: "Vault") -> tuple[str, str]:
+        return await service.rotate(database, vault, chosen, SystemClock().now(), at_once=at_once)
 
     retired, active = _on_vault(work, read_settings(config, database_url=database_url))
     if as_json:
@@ -201,10 +201,10 @@ def reseal(
     settings = read_settings(config, database_url=database_url)
     old, new = load_key_encryption_key(old_key_file), new_key_encryption_key(settings)
 
-    async def work(store: "Store") -> int:
-        return await seal_anew(store, old, new, SystemClock().now())
+    async def work(database: "Database") -> int:
+        return await seal_anew(database, old, new, SystemClock().now())
 
-    count = _on_store(work, settings)
+    count = _on_database(work, settings)
     if as_json:
         print_json({"resealed": count})
     else:
@@ -230,15 +230,16 @@ def remove(
     Example: sdcard keys remove 0fXxVtIjNtAJvaeM9Nf4n9ZDHoQCj-3zIkSPj5SlIeI --yes
     """
     from issuer_service.keys import service
+    from issuer_service.keys.repository import read_keys
 
-    async def look(store: "Store") -> "RegistryKeyRow":
-        return service.find_key(await store.read_keys(), kid)
+    async def look(database: "Database") -> "RegistryKeyRow":
+        return service.find_key(await database.read(read_keys), kid)
 
-    async def work(store: "Store", vault: "Vault") -> "RegistryKeyRow":
-        return await service.remove(store, vault, kid, SystemClock().now())
+    async def work(database: "Database", vault: "Vault") -> "RegistryKeyRow":
+        return await service.remove(database, vault, kid, SystemClock().now())
 
     settings = read_settings(config, database_url=database_url)
-    breaks = service.what_breaks(_on_store(look, settings), SystemClock().now())
+    breaks = service.what_breaks(_on_database(look, settings), SystemClock().now())
     if not yes:
         raise Misuse(f"{breaks} Add --yes to do it")
     _on_vault(work, settings)
@@ -248,24 +249,24 @@ def remove(
         print_lines(f"{kid} is removed. {breaks}")
 
 
-def _on_store(work: "Callable[[Store], Awaitable[_T]]", settings: "Settings") -> _T:
+def _on_database(work: "Callable[[Database], Awaitable[_T]]", settings: "Settings") -> _T:
     """Run ``work`` on the registry's database."""
     from issuer_service.keys.repository import KeysChanged
 
     try:
-        return run_on_store(work, settings.database_url)
+        return run_on_database(work, settings.database_url)
     except KeysChanged:
         raise Misuse("another process has just changed the keys; look at `sdcard keys list`, and try again") from None
 
 
-def _on_vault(work: "Callable[[Store, Vault], Awaitable[_T]]", settings: "Settings") -> _T:
+def _on_vault(work: "Callable[[Database, Vault], Awaitable[_T]]", settings: "Settings") -> _T:
     """Run ``work`` on the registry's database and the vault that opens its keys."""
     from issuer_service.keys.opening import open_vault
 
-    async def run(store: "Store") -> _T:
-        return await work(store, await open_vault(settings, store))
+    async def run(database: "Database") -> _T:
+        return await work(database, await open_vault(settings, database))
 
-    return _on_store(run, settings)
+    return _on_database(run, settings)
 
 
 def _use(text: str) -> "KeyUse":

@@ -16,8 +16,8 @@ from sdcard.cli.output import printable
 
 if TYPE_CHECKING:
     from issuer_service.configuration import Configuration
-    from issuer_service.db.sql import SqlStore
     from issuer_service.settings import Settings
+    from sdcard.io.database import Database
 
 _T = TypeVar("_T")
 
@@ -49,7 +49,7 @@ def warn_of_unknown(configuration: "Configuration") -> None:
         typer.echo(printable(f"{name} is no setting{nearest(name, known)}"), err=True)
 
 
-def run_on_store(work: "Callable[[SqlStore], Awaitable[_T]]", url: str) -> _T:
+def run_on_database(work: "Callable[[Database], Awaitable[_T]]", url: str) -> _T:
     """Upgrade the registry's database, and run ``work`` on it."""
     from issuer_service.db.migrations import upgrade
 
@@ -57,16 +57,16 @@ def run_on_store(work: "Callable[[SqlStore], Awaitable[_T]]", url: str) -> _T:
     return run_as_found(work, url)
 
 
-def run_as_found(work: "Callable[[SqlStore], Awaitable[_T]]", url: str) -> _T:
+def run_as_found(work: "Callable[[Database], Awaitable[_T]]", url: str) -> _T:
     """Run ``work`` on a database without migrating it, and close the database."""
-    from issuer_service.db.sql import open_store
+    from sdcard.io.database import open_database
 
     async def run() -> _T:
-        store = open_store(url)
+        database = open_database(url)
         try:
-            return await work(store)
+            return await work(database)
         finally:
-            await store.close()
+            await database.close()
 
     return asyncio.run(run())
 

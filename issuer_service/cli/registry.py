@@ -71,9 +71,9 @@ def _import(
     source: BinaryIO, size: int | None, settings: "Settings", subject: str, contexts: tuple[str, ...], workers: int
 ) -> "Outcome":
     from issuer_service.access import check_subject
-    from issuer_service.db.sql import open_store
     from issuer_service.importing import PATIENCE, Importing, Outcome, import_agents
     from issuer_service.keys.opening import prepare_keys
+    from sdcard.io.database import open_database
 
     check_subject(subject)
     prepare_keys(settings)
@@ -94,13 +94,13 @@ def _import(
                 progress.console.print(printable(said), markup=False, soft_wrap=True)
 
         async def run() -> Outcome:
-            store = open_store(settings.database_url, PATIENCE)
+            database = open_database(settings.database_url, PATIENCE)
             try:
                 asked = Importing(
-                    store, SystemSalts(), SystemClock(), subject, contexts, settings.body_limit, tell, refuse
+                    database, SystemSalts(), SystemClock(), subject, contexts, settings.body_limit, tell, refuse
                 )
                 return await import_agents(asked, source, settings, workers)
             finally:
-                await store.close()
+                await database.close()
 
         return asyncio.run(run())

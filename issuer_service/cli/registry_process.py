@@ -9,12 +9,12 @@ from pathlib import Path
 from issuer_service.access import Scope, create_token
 from issuer_service.container import AuditCheckpoints, Container, StatusPublishing
 from issuer_service.db.migrations import upgrade
-from issuer_service.db.sql import open_store
 from issuer_service.keys.ring import KeyRing
 from issuer_service.keys.sealing import Vault, create_key_encryption_key
 from issuer_service.keys.service import make_missing
 from issuer_service.rate_limit import UNLIMITED
 from issuer_service.server import address_of, bind, running
+from sdcard.io.database import open_database
 from sdcard.io.system import SystemClock, SystemSalts
 from sdcard.policy.model import DEFAULT_POLICY, DisclosurePolicy
 
@@ -35,22 +35,22 @@ def running_registry(directory: Path, policy: DisclosurePolicy = DEFAULT_POLICY)
     listening = bind()
     vault = Vault(create_key_encryption_key(directory / "key-encryption.key"))
     audit = AuditCheckpoints(directory / "audit.checkpoints")
-    database = f"sqlite:///{directory / 'registry.sqlite'}"
-    upgrade(database)
-    token = asyncio.run(_prepare(database, vault))
-    store = open_store(database)
-    keys = KeyRing(store, vault, SystemClock())
+    url = f"sqlite:///{directory / 'registry.sqlite'}"
+    upgrade(url)
+    token = asyncio.run(_prepare(url, vault))
+    database = open_database(url)
+    keys = KeyRing(database, vault, SystemClock())
     status = StatusPublishing(period=1)  # it does not live for long, and nobody looks for who was revoked with whom
-    container = Container(address_of(listening), keys, store, audit, status, policy=policy, rates=UNLIMITED)
+    container = Container(address_of(listening), keys, database, audit, status, policy=policy, rates=UNLIMITED)
     with running(container, listening) as address:
         yield Desk(address, token)
 
 
-async def _prepare(database: str, vault: Vault) -> str:
-    """Make keys and a token, with a store for this event loop alone."""
-    store, now = open_store(database), SystemClock().now()
+async def _prepare(url: str, vault: Vault) -> str:
+    """Make keys and a token, with connections for this event loop alone."""
+    database, now = open_database(url), SystemClock().now()
     try:
-        await make_missing(store, vault, now)
-        return await create_token(store, "demo", list(Scope), {}, int(now) + HOUR, now, SystemSalts())
+        await make_missing(database, vault, now)
+        return await create_token(database, "demo", list(Scope), {}, int(now) + HOUR, now, SystemSalts())
     finally:
-        await store.close()
+        await database.close()

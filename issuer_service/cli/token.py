@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from issuer_service.cli.options import ConfigFile, DatabaseUrl, read_settings, run_on_store, scopes
+from issuer_service.cli.options import ConfigFile, DatabaseUrl, read_settings, run_on_database, scopes
 from sdcard.cli import completion
 from sdcard.cli.output import AsJson, console, print_json, print_lines, show_instant, table
 from sdcard.errors import Misuse
@@ -13,7 +13,7 @@ from sdcard.io.system import SystemClock, SystemSalts
 
 if TYPE_CHECKING:
     from issuer_service.access import Scope
-    from issuer_service.db.ports import Store
+    from sdcard.io.database import Database
 
 DAY = 86_400
 
@@ -66,11 +66,11 @@ def create(
     now, chosen = SystemClock().now(), _scopes(scope or ["agents:register", "agents:manage", "agents:discover"])
     expires_at = int(now) + days * DAY
 
-    async def make(store: "Store") -> str:
-        return await create_token(store, subject, chosen, given, expires_at, now, SystemSalts())
+    async def make(database: "Database") -> str:
+        return await create_token(database, subject, chosen, given, expires_at, now, SystemSalts())
 
     url = read_settings(config, database_url=database_url).database_url
-    text = run_on_store(make, url)
+    text = run_on_database(make, url)
     if as_json:
         print_json({"token": text, "subject": subject, "expires_at": expires_at})
     else:
@@ -88,8 +88,9 @@ def list_tokens(database_url: DatabaseUrl = None, config: ConfigFile = None, as_
     Example: sdcard token list
     """
     from issuer_service.access import token_name
+    from issuer_service.tokens import read_tokens
 
-    async def look(store: "Store") -> list[dict[str, Any]]:
+    async def look(database: "Database") -> list[dict[str, Any]]:
         return [
             {
                 "name": token_name(one),
@@ -99,10 +100,10 @@ def list_tokens(database_url: DatabaseUrl = None, config: ConfigFile = None, as_
                 "created_at": one.created_at,
                 "expires_at": one.expires_at,
             }
-            for one in await store.read_tokens()
+            for one in await database.read(read_tokens)
         ]
 
-    found = run_on_store(look, read_settings(config, database_url=database_url).database_url)
+    found = run_on_database(look, read_settings(config, database_url=database_url).database_url)
     if as_json:
         print_json({"tokens": found})
         return
@@ -139,7 +140,7 @@ def withdraw(
     from issuer_service.access import withdraw_token
 
     url = read_settings(config, database_url=database_url).database_url
-    token = run_on_store(lambda store: withdraw_token(store, name, SystemClock().now()), url)
+    token = run_on_database(lambda database: withdraw_token(database, name, SystemClock().now()), url)
     if as_json:
         print_json({"withdrawn": name, "subject": token.subject})
     else:

@@ -13,14 +13,15 @@ from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from issuer_service import tokens
 from issuer_service.access import EXTERNAL, Caller, Limit, Scope, check_token
-from issuer_service.agents.records import SessionRow, TokenRow
 from issuer_service.container import Bounds, Container
 from issuer_service.delegation.schemas import parse_form
 from issuer_service.problems import STATUS
 from issuer_service.rate_limit import RateLimited
 from issuer_service.request_context import authenticate, read_form_body, request_context_of, take_turn
 from issuer_service.routes import FromContainer
+from issuer_service.tokens import SessionRow, TokenRow
 from sdcard.encoding import encode_base64url
 from sdcard.errors import Part, Refused, Where
 from sdcard.http_auth import RETRY_AFTER
@@ -91,7 +92,7 @@ async def open_session(request: Request, container: Container, text: str) -> str
     token = await authenticate(request, container, text)
     now, secret = int(container.clock.now()), new_secret(container)
     expires_at = min(now + SESSION_SECONDS, token.expires_at)
-    await container.store.add_session(SessionRow(digest_of(secret), token, now, expires_at), now)
+    await container.database.change(tokens.add_session, SessionRow(digest_of(secret), token, now, expires_at), now)
     return secret
 
 
@@ -104,12 +105,12 @@ async def find_session(request: Request, container: Container) -> Session | None
         Refused: ``rate.exceeded``, ``store.unavailable``.
     """
     secret, now = secret_of(request, COOKIE), container.clock.now()
-    row = None if secret is None else await container.store.find_session(digest_of(secret), int(now))
+    row = None if secret is None else await container.database.read(tokens.find_session, digest_of(secret), int(now))
     if secret is None or row is None:
         return None
     token: TokenRow | None = row.token
     if not row.token.subject.startswith(EXTERNAL):
-        token = await container.store.find_token(row.token.digest)
+        token = await tokens.find_token(container.database, row.token.digest)
     if token is None or not token.is_in_force(now):
         return None
     take_turn(request, container, token)
@@ -124,7 +125,7 @@ async def close_session(request: Request, container: Container) -> None:
     """
     secret = secret_of(request, COOKIE)
     if secret is not None:
-        await container.store.end_session(digest_of(secret), int(container.clock.now()))
+        await container.database.change(tokens.end_session, digest_of(secret), int(container.clock.now()))
 
 
 def check_form(request: Request, container: Container, secret: str | None, given: str) -> None:

@@ -12,13 +12,14 @@ from pathlib import Path
 
 from sqlalchemy import URL, make_url
 
+from issuer_service.audit import repository as audit_repository
 from issuer_service.audit.records import AuditQuery
-from issuer_service.db.ports import Store
+from issuer_service.keys import repository as keys_repository
 from issuer_service.keys.repository import KeyUse
 from sdcard.audit_chain import MOST_BYTES, START, verify_checkpoint
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse, Part, Refused, Where
-from sdcard.io.database import file_of, open_database
+from sdcard.io.database import Database, file_of, open_database
 from sdcard.jose.jws import parse_jws
 from sdcard.jose.keys import parse_public_jwk
 from sdcard.rules import Rule
@@ -122,13 +123,13 @@ _DEPTH = 4
 _TOLD = "If a backup was put back on purpose, revoke again what it forgot, and set SDCARD_AUDIT_RESTORED={}."
 
 
-async def check_not_older(store: Store, file: Path, restored: int | None) -> None:
+async def check_not_older(database: Database, file: Path, restored: int | None) -> None:
     """Refuse a database that lacks the last record of the checkpoint file.
 
     The last record suffices, because the chain leads from it to all records before. `sdcard audit verify` checks all.
 
     Args:
-        store: the database.
+        database: the database.
         file: the checkpoints; without it nothing is vouched for.
         restored: the last record that a restored backup lacks. Checkpoints up to the last one of this record are left
             out.
@@ -143,9 +144,8 @@ async def check_not_older(store: Store, file: Path, restored: int | None) -> Non
     if restored in sequences:
         after = len(sequences) - sequences[::-1].index(restored)
         lines, sequences = lines[after:], sequences[after:]
-    keys = {
-        row.kid: parse_public_jwk(row.public_jwk, _WHERE) for row in await store.read_keys() if row.use is KeyUse.AUDIT
-    }
+    rows = await database.read(keys_repository.read_keys)
+    keys = {row.kid: parse_public_jwk(row.public_jwk, _WHERE) for row in rows if row.use is KeyUse.AUDIT}
     for sequence, line in sorted(zip(sequences, lines, strict=True), reverse=True):
         try:
             vouched = verify_checkpoint(line, keys).head
@@ -155,18 +155,18 @@ async def check_not_older(store: Store, file: Path, restored: int | None) -> Non
                 raise Refused(Rule.AUDIT_ROLLED_BACK, _WHERE, f"{hint} {_TOLD.format(sequence)}") from None
             _log.error("a line of the audit checkpoints is none: %s", refusal.rule)
             continue
-        head = await store.audit_head() or START
+        head = await database.read(audit_repository.read_head) or START
         if head.sequence < vouched.sequence:
             hint = f"The database ends at record {head.sequence}, and {file} vouches for record {vouched.sequence}."
             raise Refused(Rule.AUDIT_ROLLED_BACK, _WHERE, f"{hint} {_TOLD.format(vouched.sequence)}")
-        if await _digest_at(store, vouched.sequence) != vouched.digest:
+        if await _digest_at(database, vouched.sequence) != vouched.digest:
             hint = f"Record {vouched.sequence} is not the one that {file} vouches for."
             raise Refused(Rule.AUDIT_CHECKPOINT, _WHERE, f"{hint} {_TOLD.format(vouched.sequence)}")
         return
 
 
-async def _digest_at(store: Store, sequence: int) -> object:
-    found = await store.audit_records(AuditQuery(after=sequence - 1, up_to=sequence))
+async def _digest_at(database: Database, sequence: int) -> object:
+    found = await database.read(audit_repository.read_records, AuditQuery(after=sequence - 1, up_to=sequence))
     record: JsonObject | None = found[0][1] if found else None
     return record and record["digest"]
 

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Request, Response, Security
 
 from issuer_service.access import MOST_SUBJECT, Caller, Scope, agent_prefixes
 from issuer_service.container import Container
+from issuer_service.delegation import repository
 from issuer_service.delegation.records import ApprovalRow, ApprovalState, DecisionRow
 from issuer_service.delegation.schemas import HANDLE, REQUEST, ApprovalList, ApprovalShown
 from issuer_service.request_context import authorize
@@ -71,7 +72,9 @@ async def approve(approval_id: str, request: Request, container: FromContainer, 
 
     No party can: the client, the delegator, actors, the target, or their owners.
     """
-    return await _decide(approval_id, request, container, response, ApprovalState.APPROVED)
+    response.headers["Cache-Control"] = "no-store"
+    caller = await authorize(request, container, Scope.DELEGATIONS_APPROVE)
+    return await decide(container, caller, approval_id, ApprovalState.APPROVED)
 
 
 @router.post(
@@ -82,15 +85,9 @@ async def approve(approval_id: str, request: Request, container: FromContainer, 
 )
 async def deny(approval_id: str, request: Request, container: FromContainer, response: Response) -> ApprovalShown:
     """Deny one exchange."""
-    return await _decide(approval_id, request, container, response, ApprovalState.DENIED)
-
-
-async def _decide(
-    approval_id: str, request: Request, container: Container, response: Response, state: ApprovalState
-) -> ApprovalShown:
-    caller = await authorize(request, container, Scope.DELEGATIONS_APPROVE)
     response.headers["Cache-Control"] = "no-store"
-    return await decide(container, caller, approval_id, state)
+    caller = await authorize(request, container, Scope.DELEGATIONS_APPROVE)
+    return await decide(container, caller, approval_id, ApprovalState.DENIED)
 
 
 def check_unlimited(caller: Caller) -> None:
@@ -116,7 +113,7 @@ async def waiting(container: Container, cursor: Sequence[str], client: Sequence[
         Refused: ``request.malformed``, ``store.unavailable``.
     """
     after, whose, now = _read_cursor(cursor), _read_client(client), int(container.clock.now())
-    rows = await container.store.delegations.list_approvals(now, MOST_LISTED + 1, after, whose)
+    rows = await container.database.read(repository.list_waiting, now, MOST_LISTED + 1, after, whose)
     page, more = rows[:MOST_LISTED], len(rows) > MOST_LISTED
     last = encode_base64url(f"{page[-1].asked_at} {page[-1].approval_id}".encode()) if more else None
     return ApprovalList(approvals=[shown(row) for row in page], next_cursor=last)
@@ -129,7 +126,7 @@ async def find_waiting(container: Container, approval_id: str) -> ApprovalShown:
         Refused: ``approval.decided``, ``store.unavailable``.
     """
     is_name, now = re.fullmatch(HANDLE, approval_id), int(container.clock.now())
-    row = await container.store.delegations.find_waiting(approval_id, now) if is_name else None
+    row = await container.database.read(repository.find_waiting, approval_id, now) if is_name else None
     if row is None:
         raise Refused(Rule.APPROVAL_DECIDED, REQUEST.within("approval_id"))
     return shown(row)
@@ -169,7 +166,7 @@ async def decide(container: Container, caller: Caller, approval_id: str, state: 
     if not re.fullmatch(HANDLE, approval_id):
         raise Refused(Rule.APPROVAL_DECIDED, REQUEST.within("approval_id"))
     decision = DecisionRow(approval_id, caller.subject, state, int(container.clock.now()))
-    return shown(await container.store.delegations.decide(decision))
+    return shown(await container.database.change(repository.decide_approval, decision))
 
 
 def shown(row: ApprovalRow) -> ApprovalShown:

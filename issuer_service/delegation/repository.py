@@ -3,44 +3,45 @@
 import hashlib
 import json
 import unicodedata
-from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, not_, select, tuple_, update
 
-from issuer_service.agents.repository import SqlNonces, check_unused, use_nonce
+from issuer_service.agents.repository import check_unused, use_nonce
 from issuer_service.audit.records import AuditEvent, AuditRow, Row, Written
 from issuer_service.audit.repository import append_audit
 from issuer_service.db.pairwise import find_own_name
 from issuer_service.db.state import NAME_LENGTH
 from issuer_service.db.tables import agents, approvals, delegations, grants, remembered, tokens
 from issuer_service.db.values import as_stored, fetch_as_stored, read_page, read_rows
-from issuer_service.delegation.chain_repository import check_chain, end_links, find_end, find_links
-from issuer_service.delegation.records import (
+from issuer_service.delegation.chain_repository import (
     AGENT,
     READ_APPROVAL,
     READ_GRANT,
+    approval_audit_row,
+    approval_is_open,
+    approval_of,
+    check_chain,
+    clear_old,
+    columns_of,
+    end_links,
+    exchange_audit_row,
+    find_links,
+    grant_audit_row,
+    grant_holds,
+    grant_of,
+)
+from issuer_service.delegation.records import (
     ApprovalRow,
     ApprovalState,
     DecisionRow,
     ExchangeRow,
     GrantExists,
     GrantRow,
-    LinkRow,
     RevocationRow,
-    approval_audit_row,
-    approval_is_open,
-    approval_of,
-    clear_old,
-    columns_of,
-    exchange_audit_row,
-    grant_audit_row,
-    grant_holds,
-    grant_of,
 )
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import MAX_SKEW, Lifetime
-from sdcard.io.database import Database
 from sdcard.rules import Rule
 
 # -- Approvals in the database: open ones, who may decide them, single use --------------------------------------------
@@ -56,7 +57,7 @@ def waiting(at: int) -> tuple[ColumnElement[bool], ...]:
 
 
 def list_waiting(
-    connection: Connection, at: int, count: int, after: tuple[int, str] | None, client: str | None
+    connection: Connection, at: int, count: int, after: tuple[int, str] | None = None, client: str | None = None
 ) -> tuple[ApprovalRow, ...]:
     """Give approvals that wait for a decision, from an instant and name on.
 
@@ -71,10 +72,20 @@ def list_waiting(
     return read_page(connection, approvals, asked, count, READ_APPROVAL)
 
 
-def ask_approval(connection: Connection, exchange: ExchangeRow) -> ApprovalRow:
-    """Ask a person, if everything else permits the exchange.
+def find_waiting(connection: Connection, approval_id: str, at: int) -> ApprovalRow | None:
+    """Find the approval of this name, if it waits for a decision."""
+    asked = select(approvals).where(approvals.c.approval_id == approval_id, *waiting(at))
+    row = connection.execute(asked).mappings().first()
+    return None if row is None else approval_of(row)
 
-    Nothing is used up by that.
+
+def ask_approval(connection: Connection, exchange: ExchangeRow) -> ApprovalRow:
+    """Request an approval, if everything else permits the exchange.
+
+    A repeated request returns the open approval. No nonce or proof is used up.
+
+    Raises:
+        Refused: as ``record_exchange``; ``rate.exceeded`` when the client has requested too many.
     """
     if exchange.nonce is not None:
         check_unused(connection, exchange.nonce, exchange.at)
@@ -126,7 +137,12 @@ def use_approval(connection: Connection, wanted: ApprovalRow, at: int) -> Row:
 
 
 def decide_approval(connection: Connection, decision: DecisionRow) -> ApprovalRow:
-    """Approve or deny, unless the subject is a party of the exchange."""
+    """Approve or deny.
+
+    Raises:
+        Refused: ``approval.decided`` when none of this name waits; ``approval.self`` when a party of the exchange
+            would approve: the client, the delegator, an actor, the target, or an owner of one of these agents.
+    """
     where = Where(Part.REQUEST, ("approval_id",))
     this = approvals.c.approval_id == decision.approval_id, approvals.c.state == ApprovalState.PENDING.value
     waiting = (*this, approval_is_open(decision.at))
@@ -182,88 +198,32 @@ def _bound_to(approval: ApprovalRow) -> str:
 # -- Grants, exchanges of tokens and revocations in the database ------------------------------------------------------
 
 
-class SqlDelegations:
-    """``Delegations`` in a relational database."""
-
-    def __init__(self, database: Database, nonces: SqlNonces) -> None:
-        self._database, self._nonces = database, nonces
-
-    async def add_grant(self, grant: GrantRow) -> GrantRow:
-        """Add a grant."""
-        return await self._database.change(lambda connection: _add_grant(connection, grant))
-
-    async def remove_grant(self, grant_id: str, at: int) -> GrantRow | None:
-        """Remove a grant."""
-        return await self._database.change(lambda connection: _remove_grant(connection, grant_id, at))
-
-    async def list_grants(self) -> tuple[GrantRow, ...]:
-        """All grants."""
-        asked = select(*as_stored(grants)).order_by(grants.c.delegator, grants.c.target)
-        rows = await self._database.read(lambda connection: fetch_as_stored(connection, asked))
-        return read_rows(grants, rows, READ_GRANT)
-
-    async def find_grant(self, delegator: str, target: str, at: int) -> GrantRow | None:
-        """The grant for these two."""
-        these = grants.c.delegator == delegator, grants.c.target == target, grant_holds(at)
-        asked = select(grants).where(*these)
-        row = await self._database.read(lambda connection: connection.execute(asked).mappings().first())
-        return None if row is None else grant_of(row)
-
-    async def find_own_name(self, party: str) -> str:
-        """The agent behind a pairwise name."""
-        return await self._database.read(lambda connection: find_own_name(connection, party))
-
-    async def find_links(self, token_id: str) -> tuple[LinkRow, ...]:
-        """The chain of a delegated token."""
-        return await self._database.read(lambda connection: find_links(connection, token_id))
-
-    async def find_end(self, links: Sequence[LinkRow], at: int) -> tuple[Rule, int] | None:
-        """Explain why a chain is no longer valid."""
-        return await self._database.read(lambda connection: find_end(connection, links, at))
-
-    async def ask_approval(self, exchange: ExchangeRow) -> ApprovalRow:
-        """Ask for an approval."""
-        with self._nonces.in_use():
-            return await self._database.change(lambda connection: ask_approval(connection, exchange))
-
-    async def record_exchange(self, exchange: ExchangeRow) -> None:
-        """Write an exchange."""
-        with self._nonces.in_use():
-            await self._database.change(lambda connection: _record(connection, exchange))
-
-    async def list_approvals(
-        self, at: int, count: int, after: tuple[int, str] | None = None, client: str | None = None
-    ) -> tuple[ApprovalRow, ...]:
-        """Give approvals that wait for a decision."""
-        return await self._database.read(lambda connection: list_waiting(connection, at, count, after, client))
-
-    async def find_waiting(self, approval_id: str, at: int) -> ApprovalRow | None:
-        """Give the approval of this name, if it waits for a decision."""
-        asked = select(approvals).where(approvals.c.approval_id == approval_id, *waiting(at))
-        row = await self._database.read(lambda connection: connection.execute(asked).mappings().first())
-        return None if row is None else approval_of(row)
-
-    async def decide(self, decision: DecisionRow) -> ApprovalRow:
-        """Approve or deny."""
-        return await self._database.change(lambda connection: decide_approval(connection, decision))
-
-    async def revoke(self, revocation: RevocationRow) -> bool:
-        """Revoke a token."""
-        return await self._database.change(lambda connection: _revoke(connection, revocation))
+def list_grants(connection: Connection) -> tuple[GrantRow, ...]:
+    """List all grants, by delegator and target."""
+    asked = select(*as_stored(grants)).order_by(grants.c.delegator, grants.c.target)
+    return read_rows(grants, fetch_as_stored(connection, asked), READ_GRANT)
 
 
-# -- grants
+def find_grant(connection: Connection, delegator: str, target: str, at: int) -> GrantRow | None:
+    """Find the grant for these two that has not ended."""
+    asked = select(grants).where(grants.c.delegator == delegator, grants.c.target == target, grant_holds(at))
+    row = connection.execute(asked).mappings().first()
+    return None if row is None else grant_of(row)
 
 
-def _add_grant(connection: Connection, grant: GrantRow) -> GrantRow:
-    """Add a grant: the delegator by its own name, the target by the name as given."""
+def add_grant(connection: Connection, grant: GrantRow) -> GrantRow:
+    """Add a grant: the delegator by its own name, the target by the name as given.
+
+    Raises:
+        GrantExists: when there is one for its delegator and target.
+    """
     grant = replace(grant, delegator=find_own_name(connection, grant.delegator))
     same = grants.c.delegator == grant.delegator, grants.c.target == grant.target
     there = connection.execute(select(grants).where(*same)).mappings().first()
     if there is not None:
         if Lifetime(there["created_at"], there["expires_at"]).covers(grant.created_at, MAX_SKEW):
             raise GrantExists
-        _remove_grant(connection, there["grant_id"], grant.created_at)
+        remove_grant(connection, there["grant_id"], grant.created_at)
     row = columns_of(grant, "scopes", "sensitive")
     connection.execute(insert(grants).values(row))
     added = Written(rows={"grants": (row,)})
@@ -271,7 +231,11 @@ def _add_grant(connection: Connection, grant: GrantRow) -> GrantRow:
     return grant
 
 
-def _remove_grant(connection: Connection, grant_id: str, at: int) -> GrantRow | None:
+def remove_grant(connection: Connection, grant_id: str, at: int) -> GrantRow | None:
+    """Remove a grant, and end every chain that it is part of.
+
+    Returns: the grant; None when it does not exist.
+    """
     this = grants.c.grant_id == grant_id
     row = connection.execute(select(grants).where(this)).mappings().first()
     if row is None or connection.execute(delete(grants).where(this)).rowcount != 1:
@@ -284,10 +248,14 @@ def _remove_grant(connection: Connection, grant_id: str, at: int) -> GrantRow | 
 # -- chains
 
 
-def _record(connection: Connection, exchange: ExchangeRow) -> None:
-    """Write all of an exchange.
+def record_exchange(connection: Connection, exchange: ExchangeRow) -> None:
+    """Write an exchange, if the whole chain counts.
 
     Rows are taken in the order proofs, approvals, links, nonces, audit.
+
+    Raises:
+        Refused: ``proof.nonce``; ``dpop.replayed``; ``status.…`` or ``delegation.…`` for the link that does not count;
+            ``approval.…``.
     """
     rows, gone = dict[str, list[Row]](), dict[str, list[str]]()
     if exchange.proof is not None:
@@ -310,7 +278,11 @@ def _record(connection: Connection, exchange: ExchangeRow) -> None:
 # -- revocation
 
 
-def _revoke(connection: Connection, revocation: RevocationRow) -> bool:
+def revoke(connection: Connection, revocation: RevocationRow) -> bool:
+    """Revoke a token of the client.
+
+    Returns: whether anything changed.
+    """
     written = _REVOKE[revocation.kind](connection, revocation)
     if written is None:
         return False

@@ -11,6 +11,8 @@ from dataclasses import replace
 
 from issuer_service.access import Caller
 from issuer_service.container import Container
+from issuer_service.db.pairwise import find_own_name
+from issuer_service.delegation import chain_repository, repository
 from issuer_service.delegation.records import ApprovalRow, ApprovalState, ExchangeRow, GrantRow, LinkRow, RevocationRow
 from issuer_service.delegation.schemas import REQUEST, ExchangeAsked, Introspection, Pending, TokenIssued
 from issuer_service.delegation.subjects import Held, check_own_agent, is_own, read_held, read_own, use_of, verify_holder
@@ -51,10 +53,10 @@ async def exchange(container: Container, caller: Caller, asked: ExchangeAsked, d
     holder = verify_holder(container, dpop, now)
     held = await read_held(container, caller, asked, holder, now)
     named = extend_chain(held.named, held.acting, asked.target, terms.most_actors)
-    grant = await container.store.delegations.find_grant(held.actor, asked.target, int(now))
+    grant = await container.database.read(repository.find_grant, held.actor, asked.target, int(now))
     if grant is None:  # also for another name of an agent that there is a grant for: it would resolve the name
         raise Refused(Rule.DELEGATION_NO_GRANT, REQUEST.within("audience"))
-    target = await container.store.delegations.find_own_name(asked.target)
+    target = await container.database.read(find_own_name, asked.target)
     chain = extend_chain(held.chain, held.actor, target, terms.most_actors)
     check_scopes(asked.scopes, grant.scopes, *held.scopes)
     delegation = Delegation(
@@ -79,7 +81,7 @@ async def _issue(container: Container, delegation: Delegation, row: ExchangeRow,
     signing_input = prepare_token(delegation, signer.public_key)
     token = join_signature(signing_input, await asyncio.to_thread(signer.sign, signing_input))
     try:
-        await container.store.delegations.record_exchange(row)
+        await container.database.change(repository.record_exchange, row)
     except Refused as refusal:
         if refusal.rule is Rule.APPROVAL_PENDING and row.approval is not None:
             raise Pending(refusal, row.approval.approval_id, None) from None
@@ -98,7 +100,7 @@ async def _approved(container: Container, row: ExchangeRow, grant: GrantRow, han
     if handle is not None or not set(row.scopes) & set(grant.sensitive):
         return
     named = container.salts.draw(1).hex()
-    approval = await container.store.delegations.ask_approval(_with_approval(container, row, named))
+    approval = await container.database.change(repository.ask_approval, _with_approval(container, row, named))
     refusal = Refused(Rule.APPROVAL_PENDING, REQUEST.within("scope"))
     raise Pending(refusal, approval.approval_id, approval.expires_at - row.at)
 
@@ -169,10 +171,10 @@ async def introspect(container: Container, caller: Caller, text: str) -> Introsp
         if refusal.rule is Rule.STORE_UNAVAILABLE:
             raise
         return inactive
-    links = await container.store.delegations.find_links(delegation.token_id)
+    links = await container.database.read(chain_repository.find_links, delegation.token_id)
     if not links or not await _concerns(container, caller, links):
         return inactive
-    if await container.store.delegations.find_end(links, int(now)) is not None:
+    if await container.database.read(chain_repository.find_end, links, int(now)) is not None:
         return inactive
     token_type = "Bearer" if delegation.key is None else "DPoP"
     return Introspection.model_validate({"active": True, "token_type": token_type, **claims_of(delegation)})
@@ -214,7 +216,7 @@ async def revoke(container: Container, caller: Caller, text: str) -> None:
         if refusal.rule in (Rule.STORE_UNAVAILABLE, Rule.TOKEN_KEYS):
             raise
         return
-    await container.store.delegations.revoke(RevocationRow(int(now), caller.subject, kind, token, end))
+    await container.database.change(repository.revoke, RevocationRow(int(now), caller.subject, kind, token, end))
 
 
 def _last_second(text: str) -> Instant:

@@ -11,10 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from issuer_service.access import AGENT, Caller, agent_prefixes, check_agent, find_token
+from issuer_service.agents import lifecycle_repository
 from issuer_service.agents.nonces import recognize_given
 from issuer_service.agents.records import GivenNonce
 from issuer_service.agents.registration import subjects_of
 from issuer_service.container import Container
+from issuer_service.db.pairwise import find_own_name
+from issuer_service.delegation import chain_repository
 from issuer_service.delegation.records import LinkRow
 from issuer_service.delegation.schemas import REQUEST, ExchangeAsked, check_interaction_id
 from issuer_service.keys.repository import KeyUse
@@ -144,7 +147,7 @@ async def _shown(container: Container, caller: Caller, text: str, where: Where, 
         subject, bound, digest, end = await asyncio.to_thread(_verify_shown, container, keys, text, now)
     if not is_agent(subject):
         raise Refused(Rule.DELEGATION_SUBJECT, where)
-    agent = await container.store.delegations.find_own_name(subject)
+    agent = await container.database.read(find_own_name, subject)
     await check_own_agent(container, caller, agent, where)
     nonce = await recognize_given(container, caller, bound.nonce, where, now)
     return Held(
@@ -189,9 +192,9 @@ async def _delegated(container: Container, caller: Caller, text: str, now: Insta
     is for those who know it already.
     """
     delegation = await read_own(container, text, now)
-    agent = await container.store.delegations.find_own_name(delegation.target)
+    agent = await container.database.read(find_own_name, delegation.target)
     await check_own_agent(container, caller, agent, _SUBJECT)
-    links = await container.store.delegations.find_links(delegation.token_id)
+    links = await container.database.read(chain_repository.find_links, delegation.token_id)
     if not links:
         raise Refused(Rule.DELEGATION_REVOKED, _SUBJECT)
     is_pairwise = container.subject_per is not SubjectPer.AGENT
@@ -254,7 +257,7 @@ def _check_bound(jkt: str, holder: DpopProof | None) -> None:
 
 async def _find_opaque(container: Container, text: str, now: Instant) -> Any:
     try:
-        row = await find_token(container.store, text, now)
+        row = await find_token(container.database, text, now)
     except Refused as refusal:
         if refusal.rule is not Rule.TOKEN_INVALID:
             raise
@@ -273,7 +276,7 @@ async def check_own_agent(container: Container, caller: Caller, agent: str, wher
         Refused: ``delegation.other-agent``, ``token.limit``.
     """
     agent_id = agent.removeprefix(AGENT)
-    if await container.store.find_agent(caller.subject, agent_id) is None:
+    if await container.database.read(lifecycle_repository.find_agent, caller.subject, agent_id) is None:
         raise Refused(Rule.DELEGATION_SUBJECT, where)
     check_agent(caller, agent_id)
 

@@ -22,6 +22,7 @@ from issuer_service.keys import repository as keys
 from issuer_service.status import repository as statuses
 from issuer_service.status.records import StatusChangeRow
 from sdcard.encoding import encode_json
+from sdcard.io.database import Database
 from sdcard.io.statements import Additions, Values
 
 _TERM_BYTES = 8
@@ -33,8 +34,27 @@ _REMOVE = delete(discovery_cards).where(_OF_AGENT)
 _ADD_POSTINGS = Additions(discovery_postings)
 
 
-def discovery_secret(connection: Connection) -> bytes:
-    """Read the key of the hashes of positions and terms."""
+class DiscoverySecret:
+    """The key of the hashes of positions and terms.
+
+    It is the same for as long as the database lives, so a process reads it once.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._value = b""
+
+    async def current(self) -> bytes:
+        """Return 32 random bytes that all processes of the registry share.
+
+        Raises:
+            Refused: ``store.unavailable``.
+        """
+        self._value = self._value or await self._database.read(_read_secret)
+        return self._value
+
+
+def _read_secret(connection: Connection) -> bytes:
     asked = select(secrets.c.value).where(secrets.c.name == "discovery")
     return bytes(connection.execute(asked).scalar_one())
 

@@ -20,9 +20,11 @@ from issuer_service.agents.registration import list_uri, subjects_of
 from issuer_service.agents.schemas import REQUEST
 from issuer_service.agents.subjects import Subjects, kept
 from issuer_service.container import Container
+from issuer_service.discovery import postings_repository
 from issuer_service.discovery.records import DiscoveryCardRow, RenewalRow, SourceRow
 from issuer_service.keys.repository import KeyNotInUse, KeyUse
 from issuer_service.keys.ring import KeysInUse
+from issuer_service.status import repository as status_repository
 from issuer_service.status.records import CardRow, StatusRow, StatusTaken
 from sdcard.cards.detect import KNOWN_FORMATS
 from sdcard.cards.model import Card
@@ -54,11 +56,11 @@ async def renew(container: Container, positions: Sequence[int], now: Instant) ->
         Refused: ``signer.unavailable`` or ``store.unavailable``, when no agent could be renewed for that reason, and
             the registry is not ready either. A signer and a database that work refuse single agents.
     """
-    sources = await container.store.discovery_sources(positions)
+    sources = await container.database.read(postings_repository.sources, positions)
     failures = _Failures(sources)
     subjects = await subjects_of(container)
     for _ in range(_ATTEMPTS):
-        statuses = await container.store.free_statuses(len(sources), container.salts, int(now))
+        statuses = await status_repository.free_statuses(container.database, len(sources), container.salts, int(now))
         async with container.turns.of(""):
             keys = await container.keys.current()
             rows = await asyncio.to_thread(_renew_all, container, keys, subjects, sources, statuses, now, failures)
@@ -90,7 +92,7 @@ async def _is_ready(container: Container, now: Instant) -> bool:
     If they do, a failure is about the agents.
     """
     try:
-        await container.readiness.check(container.store, container.keys, now)
+        await container.readiness.check(container.database, container.keys, now)
     except Refused:
         return False
     return True
@@ -164,7 +166,8 @@ async def _write(container: Container, rows: Sequence[RenewalRow], failures: _Fa
     """
     try:
         if rows:
-            await container.store.renew_discovery(rows)
+            secret = await container.discovery_secret.current()
+            await container.database.change(postings_repository.renew, secret, rows)
         return
     except (StatusTaken, KeyNotInUse):
         raise

@@ -7,6 +7,7 @@ from issuer_service.access import Caller, check_context
 from issuer_service.agents.indexing import as_texts, decided_by
 from issuer_service.agents.schemas import REQUEST
 from issuer_service.container import Container
+from issuer_service.discovery import repository
 from issuer_service.discovery.records import MOST_CHARACTERS, START, Audience, DiscoveryQuery, FoundPage, FoundRow
 from issuer_service.discovery.renewal import renew
 from issuer_service.discovery.schemas import DiscoveryRequest, open_cursor, read_discovery, seal_cursor
@@ -31,7 +32,7 @@ async def discover(container: Container, caller: Caller, body: bytes) -> bytes:
     now = container.clock.now()
     asked = read_discovery(body, container.limits.json_depth)
     audience = _audience(container, caller, asked.request, now)
-    terms, secret = as_texts(asked.terms), await container.store.discovery_secret()
+    terms, secret = as_texts(asked.terms), await container.discovery_secret.current()
     binding = hashlib.sha256(encode_json([caller.token, audience.context, audience.partner, *terms])).digest()
     cursor = asked.request.cursor
     after = START if cursor is None else open_cursor(cursor, binding, secret, now)
@@ -111,14 +112,14 @@ async def _fresh_page(container: Container, caller: Caller, query: DiscoveryQuer
 
 async def _find(container: Container, caller: Caller, query: DiscoveryQuery) -> FoundPage:
     async with container.shares.of(caller.subject):
-        return await container.store.find_agents(query)
+        return await repository.find_agents(container.database, await container.discovery_secret.current(), query)
 
 
 async def _read_long(
     container: Container, caller: Caller, positions: Sequence[int], at: int
 ) -> Mapping[int, tuple[str, str]]:
     async with container.shares.of(caller.subject):
-        return await container.store.read_discovery_cards(positions, at)
+        return await repository.read_cards(container.database, positions, at)
 
 
 def _due(page: FoundPage, decided: str, now: Instant) -> list[FoundRow]:

@@ -7,8 +7,7 @@ import asyncio
 
 from issuer_service.db.backups import check_not_older
 from issuer_service.db.migrations import upgrade
-from issuer_service.db.ports import Store
-from issuer_service.db.sql import open_store
+from issuer_service.keys import repository
 from issuer_service.keys.repository import KeyState
 from issuer_service.keys.sealing import (
     KeyEncryptionKey,
@@ -20,6 +19,7 @@ from issuer_service.keys.sealing import (
 from issuer_service.keys.service import check_keys, make_missing
 from issuer_service.settings import Settings
 from sdcard.errors import Misuse
+from sdcard.io.database import Database, open_database
 from sdcard.io.key_files import load_secret
 from sdcard.io.pkcs11 import Pkcs11Token, TokenAddress
 from sdcard.io.system import SystemClock
@@ -39,7 +39,7 @@ def prepare_keys(settings: Settings) -> Vault:
     return asyncio.run(_prepare(settings))
 
 
-async def open_vault(settings: Settings, store: Store) -> Vault:
+async def open_vault(settings: Settings, database: Database) -> Vault:
     """Open the vault.
 
     A key-encryption key is made while there is nothing that it should open.
@@ -48,7 +48,7 @@ async def open_vault(settings: Settings, store: Store) -> Vault:
         Misuse: when it is missing, it does not open every key, or as ``open_token``.
         OSError: when a file cannot be read or made.
     """
-    token, given, rows = open_token(settings), _given(settings), await store.read_keys()
+    token, given, rows = open_token(settings), _given(settings), await database.read(repository.read_keys)
     if given is None and rows:
         raise Misuse(
             "the key-encryption key is missing: the registry's keys are in the database, sealed, and neither "
@@ -70,20 +70,20 @@ def new_key_encryption_key(settings: Settings) -> KeyEncryptionKey:
 
 
 async def _prepare(settings: Settings) -> Vault:
-    store, clock = open_store(settings.database_url), SystemClock()
+    database, clock = open_database(settings.database_url), SystemClock()
     fresh = _given(settings) is None
     try:
-        await check_not_older(store, settings.audit_checkpoints, settings.audit_restored)
-        vault = await open_vault(settings, store)
-        await make_missing(store, vault, clock.now())
+        await check_not_older(database, settings.audit_checkpoints, settings.audit_restored)
+        vault = await open_vault(settings, database)
+        await make_missing(database, vault, clock.now())
         try:
-            await check_keys(store, vault)
+            await check_keys(database, vault)
         except Misuse:
             if fresh:  # another process was faster, with another one; this one has sealed nothing
                 settings.key_encryption_key_file.unlink()
             raise
     finally:
-        await store.close()
+        await database.close()
     return vault
 
 

@@ -8,12 +8,12 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from issuer_service.keys.repository import KeyState, KeyUse, RegistryKeyRow
+from issuer_service.keys.repository import KeyState, KeyUse, RegistryKeyRow, read_keys
 from issuer_service.keys.sealing import OpenKey, Vault
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import MAX_SKEW, Clock, Instant, Lifetime
+from sdcard.io.database import Database
 from sdcard.jose.jws import Signer
 from sdcard.jose.keys import PublicKey
 from sdcard.rules import Rule
@@ -23,14 +23,6 @@ _log = logging.getLogger(__name__)
 STALE = 5.0
 """Seconds after which the keys are read again."""
 _ORDER = (KeyState.ACTIVE, KeyState.NEXT, KeyState.RETIRED)
-
-
-class KeyStore(Protocol):
-    """Source of keys."""
-
-    async def read_keys(self) -> tuple[RegistryKeyRow, ...]:
-        """The registry's keys."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +61,14 @@ class KeyRing:
     """The keys of a registry.
 
     Args:
-        store: has them, sealed.
+        database: has them, sealed.
         vault: opens them.
         clock: says when they are to be read again.
         sign_with: ``kid`` of a key that signs SD-Cards here instead of the active one, until it is retired.
     """
 
-    def __init__(self, store: KeyStore, vault: Vault, clock: Clock, sign_with: str | None = None) -> None:
-        self._store, self._vault, self._clock, self._sign_with = store, vault, clock, sign_with
+    def __init__(self, database: Database, vault: Vault, clock: Clock, sign_with: str | None = None) -> None:
+        self._database, self._vault, self._clock, self._sign_with = database, vault, clock, sign_with
         self._known: KeysInUse | None = None
         self._read_at: Instant = 0
         self._opened: dict[tuple[str, KeyUse], OpenKey] = {}
@@ -111,7 +103,7 @@ class KeyRing:
         Another process may seal a key anew while this one runs.
         """
         try:
-            rows = await self._store.read_keys()
+            rows = await self._database.read(read_keys)
         except Refused as refusal:
             if known is None or refusal.rule is not Rule.STORE_UNAVAILABLE:
                 raise

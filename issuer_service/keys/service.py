@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from issuer_service.audit.records import AuditEvent
-from issuer_service.db.ports import Store
+from issuer_service.keys import repository
 from issuer_service.keys.repository import KeyChange, KeysChanged, KeyState, KeyUse, RegistryKeyRow
 from issuer_service.keys.ring import STALE
 from issuer_service.keys.sealing import KeyEncryptionKey, OpenKey, Vault
@@ -20,6 +20,7 @@ from issuer_service.settings import MOST_DELEGATION_SECONDS, MOST_STATUS_LIFETIM
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import MAX_SKEW, Instant
+from sdcard.io.database import Database
 from sdcard.io.key_files import generate_jwk, parse_private_jwk
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published
@@ -57,7 +58,7 @@ _INSTEAD = {
 assert STALE < _MINUTE
 
 
-async def make_missing(store: Store, vault: Vault, now: Instant) -> list[RegistryKeyRow]:
+async def make_missing(database: Database, vault: Vault, now: Instant) -> list[RegistryKeyRow]:
     """Make the keys that a new registry needs, and return them.
 
     The database must be one in which nothing was issued yet.
@@ -67,11 +68,11 @@ async def make_missing(store: Store, vault: Vault, now: Instant) -> list[Registr
     Raises:
         Misuse: for a database with SD-Cards but without the keys that signed them.
     """
-    active = {row.use for row in await store.read_keys() if row.state is KeyState.ACTIVE}
+    active = {row.use for row in await database.read(repository.read_keys) if row.state is KeyState.ACTIVE}
     missing = [use for use in MADE_AT_START if use not in active]
     if not missing:
         return []
-    if not set(missing) <= {KeyUse.AUDIT, KeyUse.TOKENS} and await store.latest_expiry() is not None:
+    if not set(missing) <= {KeyUse.AUDIT, KeyUse.TOKENS} and await database.read(repository.latest_expiry) is not None:
         raise Misuse(
             "this registry has issued SD-Cards, and its keys are not in the database: import those that signed, with "
             "`sdcard keys import cards FILE` and `sdcard keys import status FILE`"
@@ -82,20 +83,20 @@ async def make_missing(store: Store, vault: Vault, now: Instant) -> list[Registr
         row = _row(vault.kek, use, parse_private_jwk(jwk).public_key, {"jwk": jwk}, now, until=0)
         made.append(_activated(row, int(now)))
     try:
-        await store.add_keys(made)
+        await database.change(repository.add_keys, made)
     except KeysChanged:  # another process that starts too was faster, and its keys are as good
         return []
     return made
 
 
-async def check_keys(store: Store, vault: Vault) -> None:
+async def check_keys(database: Database, vault: Vault) -> None:
     """Check that every key opens and that every active key signs.
 
     Raises:
         Misuse: when one does not open.
         Refused: ``signer.unavailable``.
     """
-    for row in await store.read_keys():
+    for row in await database.read(repository.read_keys):
         if row.state is not KeyState.REMOVED:
             key = vault.open(row)
             if row.state is KeyState.ACTIVE:
@@ -115,7 +116,7 @@ def check_signs(key: OpenKey) -> None:
 
 
 async def add_key(
-    store: Store, vault: Vault, use: KeyUse, algorithm: SignatureAlgorithm, now: Instant
+    database: Database, vault: Vault, use: KeyUse, algorithm: SignatureAlgorithm, now: Instant
 ) -> RegistryKeyRow:
     """Make a key: the next one of its use, or the first one, which is active at once.
 
@@ -123,10 +124,10 @@ async def add_key(
         KeysChanged: when another process made the first one meanwhile.
     """
     jwk = generate_jwk(algorithm)
-    return await _add(store, vault.kek, use, parse_private_jwk(jwk).public_key, {"jwk": jwk}, now)
+    return await _add(database, vault.kek, use, parse_private_jwk(jwk).public_key, {"jwk": jwk}, now)
 
 
-async def add_token_key(store: Store, vault: Vault, use: KeyUse, now: Instant) -> RegistryKeyRow:
+async def add_token_key(database: Database, vault: Vault, use: KeyUse, now: Instant) -> RegistryKeyRow:
     """The same with a key that is made in the PKCS#11 token and stays there.
 
     Raises:
@@ -146,7 +147,7 @@ async def add_token_key(store: Store, vault: Vault, use: KeyUse, now: Instant) -
     try:
         await asyncio.to_thread(check_signs, OpenKey(public, token.signer(key_id, public)))
         content: JsonObject = {"pkcs11": f"{token.address.label}/{key_id.hex()}"}
-        return await _add(store, vault.kek, use, public, content, now)
+        return await _add(database, vault.kek, use, public, content, now)
     except Exception as error:  # of any kind: the key pair exists in the token, and is destroyed before it goes on
         if isinstance(error, Refused) and error.rule is Rule.STORE_UNAVAILABLE:
             _log.error("the PKCS#11 token may have a key that nobody uses: %s", label)
@@ -155,7 +156,9 @@ async def add_token_key(store: Store, vault: Vault, use: KeyUse, now: Instant) -
         raise
 
 
-async def import_private_key(store: Store, vault: Vault, use: KeyUse, jwk: JsonObject, now: Instant) -> RegistryKeyRow:
+async def import_private_key(
+    database: Database, vault: Vault, use: KeyUse, jwk: JsonObject, now: Instant
+) -> RegistryKeyRow:
     """Import a private JWK: as active key if there is none, else as next key.
 
     A first key of SD-Cards may have signed any of those that there are.
@@ -165,10 +168,12 @@ async def import_private_key(store: Store, vault: Vault, use: KeyUse, jwk: JsonO
         Refused: ``key.…``.
     """
     public = parse_private_jwk(jwk).public_key
-    return await _import(store, vault, use, public, {"jwk": jwk}, now)
+    return await _import(database, vault, use, public, {"jwk": jwk}, now)
 
 
-async def import_public_key(store: Store, vault: Vault, use: KeyUse, key: PublicKey, now: Instant) -> RegistryKeyRow:
+async def import_public_key(
+    database: Database, vault: Vault, use: KeyUse, key: PublicKey, now: Instant
+) -> RegistryKeyRow:
     """Import the public half of a former signing key.
 
     It is published like a retired key.
@@ -176,22 +181,22 @@ async def import_public_key(store: Store, vault: Vault, use: KeyUse, key: Public
     Raises:
         Misuse, Refused: as ``import_private_key``.
     """
-    return await _import(store, vault, use, key, {}, now)
+    return await _import(database, vault, use, key, {}, now)
 
 
 async def _import(
-    store: Store, vault: Vault, use: KeyUse, public: PublicKey, content: JsonObject, now: Instant
+    database: Database, vault: Vault, use: KeyUse, public: PublicKey, content: JsonObject, now: Instant
 ) -> RegistryKeyRow:
     check_not_published(public, PUBLISHED_KEYS, Where(Part.KEY))
-    expiry = await store.latest_expiry() or 0
+    expiry = await database.read(repository.latest_expiry) or 0
     try:
-        return await _add(store, vault.kek, use, public, content, now, until=expiry if use is KeyUse.CARDS else 0)
+        return await _add(database, vault.kek, use, public, content, now, until=expiry if use is KeyUse.CARDS else 0)
     except KeysChanged:
         raise Misuse(f"the key {public.thumbprint} is one of the registry's already") from None
 
 
 async def _add(
-    store: Store,
+    database: Database,
     kek: KeyEncryptionKey,
     use: KeyUse,
     public: PublicKey,
@@ -202,9 +207,9 @@ async def _add(
     row = _row(kek, use, public, content, now, until)
     if not content:
         row = _retired(replace(row, state=KeyState.RETIRED), int(now))
-    elif not any(one.use is use and one.state is KeyState.ACTIVE for one in await store.read_keys()):
+    elif not any(one.use is use and one.state is KeyState.ACTIVE for one in await database.read(repository.read_keys)):
         row = _activated(row, int(now))
-    await store.add_keys([row])
+    await database.change(repository.add_keys, [row])
     return row
 
 
@@ -224,13 +229,13 @@ def _row(
     )
 
 
-async def rotate(store: Store, vault: Vault, use: KeyUse, now: Instant, *, at_once: bool) -> tuple[str, str]:
+async def rotate(database: Database, vault: Vault, use: KeyUse, now: Instant, *, at_once: bool) -> tuple[str, str]:
     """Make the oldest next key active; return the old and the new ``kid``.
 
     The private half of the old one is forgotten, where the database has it.
 
     Args:
-        store, vault: have the keys.
+        database, vault: have the keys.
         use: of the keys.
         now: the present instant.
         at_once: also when Verifiers may not know the new key yet.
@@ -240,10 +245,10 @@ async def rotate(store: Store, vault: Vault, use: KeyUse, now: Instant, *, at_on
         Refused: ``signer.unavailable`` when it does not sign; nothing has changed then.
         KeysChanged: when another process changes them meanwhile.
     """
-    active, following = _active_and_next(await store.read_keys(), use)
+    active, following = _active_and_next(await database.read(repository.read_keys), use)
     if following.created_at > now + MAX_SKEW:  # by a clock that was ahead: since when it is published, nobody can tell
         again = replace(following, created_at=int(now), not_before=int(now) + LEAD)
-        await store.change_keys(AuditEvent.KEY_ADDED, int(now), [(following, again)])
+        await database.change(repository.change_keys, AuditEvent.KEY_ADDED, int(now), [(following, again)])
         following = again
     if now < following.not_before and not at_once:
         raise Misuse(
@@ -253,11 +258,11 @@ async def rotate(store: Store, vault: Vault, use: KeyUse, now: Instant, *, at_on
     await asyncio.to_thread(check_signs, vault.open(following))
     retired = _retired(replace(active, state=KeyState.RETIRED, sealed=_forgotten(vault, active)), int(now))
     changes = [(active, retired), (following, _activated(following, int(now)))]
-    await store.change_keys(AuditEvent.KEYS_ROTATED, int(now), changes)
+    await database.change(repository.change_keys, AuditEvent.KEYS_ROTATED, int(now), changes)
     return active.kid, following.kid
 
 
-async def remove(store: Store, vault: Vault, kid: str, now: Instant) -> RegistryKeyRow:
+async def remove(database: Database, vault: Vault, kid: str, now: Instant) -> RegistryKeyRow:
     """Remove a key: it is published no more, and its signatures count no more.
 
     Return it as it was before.
@@ -268,7 +273,7 @@ async def remove(store: Store, vault: Vault, kid: str, now: Instant) -> Registry
         Misuse: when there is no such key, or it is active and there is no next one.
         KeysChanged: when another process changes them meanwhile.
     """
-    rows = await store.read_keys()
+    rows = await database.read(repository.read_keys)
     removed = find_key(rows, kid)
     gone = replace(removed, state=KeyState.REMOVED, sealed="", retired_at=removed.retired_at or int(now))
     changes: list[KeyChange] = [(removed, gone)]
@@ -276,7 +281,7 @@ async def remove(store: Store, vault: Vault, kid: str, now: Instant) -> Registry
         _, following = _active_and_next(rows, removed.use)
         await asyncio.to_thread(check_signs, vault.open(following))
         changes.append((following, _activated(following, int(now))))
-    await store.change_keys(AuditEvent.KEY_REMOVED, int(now), changes)
+    await database.change(repository.change_keys, AuditEvent.KEY_REMOVED, int(now), changes)
     return removed
 
 
@@ -306,20 +311,20 @@ def find_key(rows: Sequence[RegistryKeyRow], kid: str) -> RegistryKeyRow:
     raise Misuse("the registry has no such key")
 
 
-async def reseal(store: Store, old: KeyEncryptionKey, new: KeyEncryptionKey, now: Instant) -> int:
+async def reseal(database: Database, old: KeyEncryptionKey, new: KeyEncryptionKey, now: Instant) -> int:
     """Seal every key under another key-encryption key, all of them or none; how many.
 
     Raises:
         Misuse: when one does not open with the old one.
         KeysChanged: when another process changes them meanwhile.
     """
-    rows = [row for row in await store.read_keys() if row.state is not KeyState.REMOVED]
+    rows = [row for row in await database.read(repository.read_keys) if row.state is not KeyState.REMOVED]
     changes = []
     for row in rows:
         sealed = new.seal(Vault(old).content(row), Vault(old).public_key(row), row.use)
         changes.append((row, replace(row, sealed=sealed)))
     if changes:
-        await store.change_keys(AuditEvent.KEYS_RESEALED, int(now), changes)
+        await database.change(repository.change_keys, AuditEvent.KEYS_RESEALED, int(now), changes)
     return len(changes)
 
 

@@ -45,7 +45,7 @@ agent share a list."""
 _CURRENT = exists().where(
     status_entries.c.list_id == status_lists.c.list_id, status_entries.c.expires_at > bindparam("at", type_=BigInteger)
 )
-KNOWN = Lookup(
+_KNOWN = Lookup(
     select(status_lists.c.list_id).where(
         status_lists.c.list_id == bindparam("list_id"), or_(status_lists.c.slot.is_not(None), _CURRENT)
     )
@@ -53,6 +53,11 @@ KNOWN = Lookup(
 """A list that is open, or has an entry of an SD-Card that has not expired."""
 MOST_USED = 1 << 16
 """Entries of a list, half of it. Then another list opens: what is free stays quick to find at random."""
+
+
+async def has_status_list(database: Database, list_id: str, at: int) -> bool:
+    """Whether a list is open or has an SD-Card that is valid after ``at``."""
+    return bool(await database.look_up(_KNOWN, list_id=list_id, at=at))
 
 
 def open_missing(connection: Connection, fresh: Sequence[str], at: int) -> None:

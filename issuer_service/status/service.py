@@ -11,11 +11,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from issuer_service.access import Caller, check_agent
+from issuer_service.agents import lifecycle_repository
 from issuer_service.agents.registration import list_uri
 from issuer_service.agents.schemas import REQUEST, read_section
 from issuer_service.audit.records import AuditEvent
 from issuer_service.container import Container, PublishedList
 from issuer_service.keys.repository import KeyUse
+from issuer_service.status import repository
 from issuer_service.status.records import STATUS_CHANGES, StatusChangeRow
 from issuer_service.status.repository import LIST_SIZE
 from issuer_service.status.schemas import StatusChange, StatusChanged
@@ -72,7 +74,7 @@ async def change_statuses(
         context=asked.context,
         interaction_id=asked.interaction_id,
     )
-    changed = await container.store.change_statuses(row)
+    changed = await container.database.change(lifecycle_repository.change_statuses, row)
     public_by = status.public_by(row.public_at, container.clock.now())
     return StatusChanged(agent_id=agent_id, changed=changed, public_at=public_by)
 
@@ -87,7 +89,7 @@ async def published_list(container: Container, list_id: str) -> PublishedList:
             ``signer.unavailable``.
     """
     needed_at = int(container.clock.now()) - MAX_SKEW
-    if not _LIST_ID.fullmatch(list_id) or not await container.store.has_status_list(list_id, needed_at):
+    if not _LIST_ID.fullmatch(list_id) or not await repository.has_status_list(container.database, list_id, needed_at):
         raise Refused(Rule.REQUEST_TARGET, REQUEST.within("path"))
     signer, kept = (await container.keys.current()).signer(KeyUse.STATUS), container.status.tokens
     kid = signer.public_key.thumbprint
@@ -96,7 +98,7 @@ async def published_list(container: Container, list_id: str) -> PublishedList:
         if found is not None and (found.instant, found.kid) == (instant, kid):
             return found
         latest = container.status.public_at(container.clock.now() + MAX_SKEW)
-        statuses = await container.store.read_status_list(list_id, instant, latest)
+        statuses = await repository.read_status_list(container.database, list_id, instant, latest)
         made = await asyncio.to_thread(_publish, container, signer, list_id, statuses, instant)
         container.metrics.count_status_list()
         kept[list_id] = made
@@ -166,6 +168,6 @@ async def drop_expired_lists(container: Container) -> int:
         Refused: ``store.unavailable``.
     """
     dropped = 0
-    while await container.store.drop_expired_list(int(container.clock.now())):
+    while await container.database.change(repository.drop_expired, int(container.clock.now())):
         dropped += 1
     return dropped

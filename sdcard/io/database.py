@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import (
     URL,
@@ -53,6 +53,7 @@ from sdcard.io.database_errors import (
 from sdcard.io.lookups import Lookup, PostgresqlLookups, Rows, SqliteLookups, TooSlow
 
 _T = TypeVar("_T")
+_P = ParamSpec("_P")
 
 _DRIVERS = {"sqlite", "sqlite+aiosqlite", "postgresql+asyncpg"}
 """``sqlite+aiosqlite`` is how SQLite was written when another driver served it."""
@@ -140,17 +141,21 @@ class Database:
                     raise refusal_of(error) from None
         return await self.change(lambda connection: statement.read(connection, values))
 
-    async def read(self, work: Work[_T]) -> _T:
-        """Do the work, which only reads.
+    async def read(
+        self, work: Callable[Concatenate[Connection, _P], _T], *arguments: _P.args, **named: _P.kwargs
+    ) -> _T:
+        """Call ``work`` with a connection and these arguments. It only reads.
 
         Raises:
             Refused: ``store.unavailable``.
         """
         with reachable():
-            return await self._in_time(self._run(work, writes=False))
+            return await self._in_time(self._run(lambda c: work(c, *arguments, **named), writes=False))
 
-    async def change(self, work: Work[_T]) -> _T:
-        """Do the work in one transaction, whole or not at all.
+    async def change(
+        self, work: Callable[Concatenate[Connection, _P], _T], *arguments: _P.args, **named: _P.kwargs
+    ) -> _T:
+        """Call ``work`` with a connection and these arguments in one transaction.
 
         Do all of it again when a race was lost: to rows that were not there when it looked, or to a deadlock. Work that
         waits to write waits here, without a connection.
@@ -162,7 +167,9 @@ class Database:
         with reachable():
             for _ in range(_ATTEMPTS):
                 await self._take_turn()
-                running = asyncio.ensure_future(self._in_time(self._run(work, writes=True)))
+                running = asyncio.ensure_future(
+                    self._in_time(self._run(lambda c: work(c, *arguments, **named), writes=True))
+                )
                 running.add_done_callback(self._end_turn)
                 try:
                     return await asyncio.shield(running)
@@ -187,7 +194,9 @@ class Database:
         if not work.cancelled():
             work.exception()
 
-    async def read_long(self, work: Work[_T]) -> _T:
+    async def read_long(
+        self, work: Callable[Concatenate[Connection, _P], _T], *arguments: _P.args, **named: _P.kwargs
+    ) -> _T:
         """Do read-only work on one snapshot of the database, however long it takes.
 
         Raises:
@@ -201,7 +210,7 @@ class Database:
                 connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 for name in ("statement_timeout", "idle_in_transaction_session_timeout"):
                     connection.exec_driver_sql(f"SET LOCAL {name} = 0")
-            return work(connection)
+            return work(connection, *arguments, **named)
 
         with reachable():
             return await self._run(on_snapshot, writes=False)

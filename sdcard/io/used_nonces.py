@@ -275,6 +275,10 @@ class SharedKey:
         self._key: bytes | None = None
         self._looked_at: Instant = -math.inf
 
+    def forget(self) -> None:
+        """Read the key again next time: a transaction found another one."""
+        self._key, self._looked_at = None, -math.inf
+
     async def current(self) -> bytes:
         """Give the key, and read it when it was never read.
 

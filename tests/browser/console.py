@@ -11,9 +11,9 @@ from sqlalchemy import update
 
 from issuer_service.access import Scope
 from issuer_service.app import create_app
-from issuer_service.db.sql import open_store
 from issuer_service.db.tables import agents
 from sdcard.encoding import JsonObject
+from sdcard.io.database import open_database
 from tests.browser.pages import follow
 from tests.issuer_service.delegation.office import Office
 from tests.issuer_service.desk import Desk, OpenDesk, jwk, request_with_card
@@ -51,11 +51,11 @@ def set_card(url: str, agent_id: str, card: JsonObject) -> None:
     changed = update(agents).where(agents.c.agent_id == agent_id).values(card=json.dumps(card))
 
     async def write() -> None:
-        store = open_store(url)
+        database = open_database(url)
         try:
-            await store.database.change(lambda connection: connection.execute(changed))
+            await database.change(lambda connection: connection.execute(changed))
         finally:
-            await store.close()
+            await database.close()
 
     asyncio.run(write())
 

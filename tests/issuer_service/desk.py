@@ -9,38 +9,44 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import httpx2
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from sqlalchemy import insert
+from sqlalchemy import Connection, insert
 from starlette.testclient import TestClient
 
 from issuer_service.access import Limit, Scope, create_token
-from issuer_service.agents.records import TokenRow
+from issuer_service.agents.records import AnswerRow, RegistrationRow
+from issuer_service.agents.repository import record_registration, record_registrations
 from issuer_service.app import create_app
 from issuer_service.audit.records import AuditFound, AuditQuery
 from issuer_service.audit.service import find_records, verify_database, verify_state
 from issuer_service.container import AuditCheckpoints, Container, StatusPublishing
 from issuer_service.db.migrations import upgrade
-from issuer_service.db.sql import SqlStore, open_store
 from issuer_service.db.tables import registry_keys, status_lists, tokens
+from issuer_service.discovery.postings_repository import DiscoverySecret
+from issuer_service.discovery.records import DiscoveryQuery, FoundPage
+from issuer_service.discovery.repository import find_agents
+from issuer_service.keys import repository as keys_repository
 from issuer_service.keys.repository import KeyState, KeyUse, RegistryKeyRow, row_values
 from issuer_service.keys.ring import KeyRing, KeysInUse
 from issuer_service.keys.sealing import KeyEncryptionKey, Vault
 from issuer_service.rate_limit import UNLIMITED
 from issuer_service.status.repository import LISTS
+from issuer_service.tokens import TokenRow, add_token
 from sdcard import InMemorySigner
 from sdcard.audit_chain import Checkpoint, Verdict
 from sdcard.encoding import JsonObject, encode_base64url
-from sdcard.io.database import create_private
+from sdcard.io.database import Database, create_private, open_database
 from sdcard.jose.algorithms import EC_PARAMETERS
 from sdcard.jose.jws import Signer
 from tests.postgres import query, sqlite
 from tests.world import ISSUER, NOW, MovableClock, RecordingSalts, example, key
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 @cache
@@ -136,13 +142,13 @@ def key_row(
 def seed_keys(url: str, *rows: RegistryKeyRow) -> None:
     """Put keys there as if they had always been: without an audit record."""
     values = [row_values(row) for row in rows]
-    ask(url, lambda store: store.database.migrate(lambda connection: connection.execute(insert(registry_keys), values)))
+    ask(url, lambda database: database.migrate(lambda connection: connection.execute(insert(registry_keys), values)))
 
 
 def seed_lists(url: str) -> None:
     """Open all status lists as if they had always been: without an audit record."""
     rows = [{"list_id": hashlib.sha256(bytes([slot])).hexdigest()[:32], "slot": slot} for slot in range(LISTS)]
-    ask(url, lambda store: store.database.migrate(lambda connection: connection.execute(insert(status_lists), rows)))
+    ask(url, lambda database: database.migrate(lambda connection: connection.execute(insert(status_lists), rows)))
 
 
 class FixedKeys:
@@ -163,18 +169,19 @@ class Unrecorded:
     def __init__(self, url: str) -> None:
         self._url = url
 
-    async def add_token(self, token: TokenRow) -> None:
+    async def change(self, work: object, token: TokenRow) -> None:
+        assert work is add_token
         values = {name: getattr(token, name) for name in TokenRow.__slots__}
         values |= {"scopes": list(token.scopes), "limits": dict(token.limits)}
         if self._url.startswith("sqlite"):
             with sqlite(self._url).connect() as connection:
                 connection.execute(insert(tokens), values)
             return
-        store = open_store(self._url)
+        database = open_database(self._url)
         try:
-            await store.database.migrate(lambda connection: connection.execute(insert(tokens), values))
+            await database.migrate(lambda connection: connection.execute(insert(tokens), values))
         finally:
-            await store.close()
+            await database.close()
 
 
 class Desk:
@@ -210,7 +217,7 @@ class Desk:
         if query(self.url, "SELECT kid FROM registry_keys") == [[]]:
             rows = [key_row(signer, use) for use, signer in self.signers().items()]
             if self.recorded:
-                ask(self.url, lambda store: store.add_keys(rows))
+                ask(self.url, changing(keys_repository.add_keys, rows))
             else:
                 seed_keys(self.url, *rows)
                 seed_lists(self.url)
@@ -220,17 +227,17 @@ class Desk:
         cards_and_lists = {KeyUse.CARDS: self.signer, KeyUse.STATUS: self.status_signer}
         return {**cards_and_lists, KeyUse.AUDIT: self.audit_signer, KeyUse.TOKENS: self.token_signer}
 
-    def container(self, store: SqlStore | None = None, issuer: str = ISSUER, **changes: Any) -> Container:
+    def container(self, database: Database | None = None, issuer: str = ISSUER, **changes: Any) -> Container:
         parts: dict[str, Any] = {"clock": self.clock, "salts": self.salts, **changes}
-        opened = store or open_store(self.url)
+        opened = database or open_database(self.url)
         ring = KeyRing(opened, parts.pop("vault", VAULT), parts["clock"], parts.pop("sign_with", None))
         parts.setdefault("rates", UNLIMITED)
         parts.setdefault("audit", AuditCheckpoints(self.checkpoints))
         return Container(issuer, parts.pop("keys", ring), opened, **parts)
 
     @contextmanager
-    def open(self, store: SqlStore | None = None, peer: str = "testclient", **changes: Any) -> Iterator["OpenDesk"]:
-        app = create_app(self.container(store, **changes))
+    def open(self, database: Database | None = None, peer: str = "testclient", **changes: Any) -> Iterator["OpenDesk"]:
+        app = create_app(self.container(database, **changes))
         with TestClient(app, raise_server_exceptions=False, client=(peer, 50_000)) as client:
             yield OpenDesk(client, self.token)
 
@@ -243,8 +250,8 @@ class Desk:
     ) -> str:
         now = self.clock.now()
 
-        def create(store: Any) -> Coroutine[Any, Any, str]:
-            return create_token(store, subject, scopes, limits or {}, int(now) + lifetime, now, self.salts)
+        def create(database: Any) -> Coroutine[Any, Any, str]:
+            return create_token(database, subject, scopes, limits or {}, int(now) + lifetime, now, self.salts)
 
         return ask(self.url, create) if self.recorded else asyncio.run(create(Unrecorded(self.url)))
 
@@ -255,7 +262,9 @@ class Desk:
 
     def audit(self, **asked: Any) -> list[dict[str, Any]]:
         """The audit records that a query finds."""
-        return [record for _, record in ask(self.url, lambda store: read_all(store, AuditQuery(**asked))) if record]
+        return [
+            record for _, record in ask(self.url, lambda database: read_all(database, AuditQuery(**asked))) if record
+        ]
 
     def verdict(self, *checkpoints: Checkpoint) -> Verdict:
         """What the way along the audit chain shows."""
@@ -274,17 +283,60 @@ class Desk:
         return {table: len(rows) for table, rows in self.rows().items()}
 
 
-def ask(url: str, question: Callable[[SqlStore], Awaitable[T]]) -> T:
-    """What a store of its own answers."""
+def ask(url: str, question: Callable[[Database], Awaitable[T]]) -> T:
+    """What a database of its own answers."""
 
     async def asking() -> T:
-        store = open_store(url)
+        database = open_database(url)
         try:
-            return await question(store)
+            return await question(database)
         finally:
-            await store.close()
+            await database.close()
 
     return asyncio.run(asking())
+
+
+def changing(
+    work: Callable[Concatenate[Connection, P], T], *arguments: P.args, **named: P.kwargs
+) -> Callable[[Database], Awaitable[T]]:
+    """One transaction, to be asked of a database."""
+    return lambda database: database.change(work, *arguments, **named)
+
+
+def reading(
+    work: Callable[Concatenate[Connection, P], T], *arguments: P.args, **named: P.kwargs
+) -> Callable[[Database], Awaitable[T]]:
+    """One read, to be asked of a database."""
+    return lambda database: database.read(work, *arguments, **named)
+
+
+def recording(registration: RegistrationRow) -> Callable[[Database], Awaitable[AnswerRow | None]]:
+    """A registration, to be written to a database."""
+
+    async def record(database: Database) -> AnswerRow | None:
+        secret = await DiscoverySecret(database).current()
+        return await database.change(record_registration, registration, secret)
+
+    return record
+
+
+def recording_all(registrations: Sequence[RegistrationRow]) -> Callable[[Database], Awaitable[int]]:
+    """Registrations, to be written to a database at once."""
+
+    async def record(database: Database) -> int:
+        secret = await DiscoverySecret(database).current()
+        return await database.change(record_registrations, registrations, secret)
+
+    return record
+
+
+def finding(query: DiscoveryQuery) -> Callable[[Database], Awaitable[FoundPage]]:
+    """A search, to be asked of a database."""
+
+    async def find(database: Database) -> FoundPage:
+        return await find_agents(database, await DiscoverySecret(database).current(), query)
+
+    return find
 
 
 def differences(url: str, recorded: bool = True) -> list[tuple[str, str]]:
@@ -292,7 +344,7 @@ def differences(url: str, recorded: bool = True) -> list[tuple[str, str]]:
 
     ``recorded``: as of a ``Desk``.
     """
-    verdict, state = ask(url, lambda store: verify_state(store, (), lambda _: None))
+    verdict, state = ask(url, lambda database: verify_state(database, (), lambda _: None))
     own = set() if recorded else {"database/tokens", "database/registry_keys", "database/status_lists"}
     found = [(str(one.rule), str(one.where)) for one in (*verdict.findings, *state.findings)]
     return [(rule, at) for rule, at in found if rule != "audit.state-added" or at.rpartition("/")[0] not in own]
@@ -300,11 +352,11 @@ def differences(url: str, recorded: bool = True) -> list[tuple[str, str]]:
 
 def verdict_of(url: str, *checkpoints: Checkpoint) -> Verdict:
     """What the way along the audit chain of a database shows."""
-    return ask(url, lambda store: verify_database(store, checkpoints, lambda _: None))
+    return ask(url, lambda database: verify_database(database, checkpoints, lambda _: None))
 
 
-async def read_all(store: SqlStore, query: AuditQuery) -> list[AuditFound]:
-    return [found async for found in find_records(store, query)]
+async def read_all(database: Database, query: AuditQuery) -> list[AuditFound]:
+    return [found async for found in find_records(database, query)]
 
 
 def _as_text(value: Any) -> Any:

@@ -9,15 +9,16 @@ from typing import Any
 
 import pytest
 
+from issuer_service import tokens
 from issuer_service.access import _LIMITED, Limit, Scope
-from issuer_service.agents.records import TokenRow
-from issuer_service.db.sql import open_store
+from issuer_service.tokens import TokenRow
 from sdcard import Misuse
 from sdcard.cards.a2a import v0, v1_0
 from sdcard.cards.a2a.shared import FACTS
 from sdcard.cards.detect import KNOWN_FORMATS
 from sdcard.cards.model import CardFormat, Fact
 from sdcard.cards.schema import ArrayOf, Object, Reach, Shape, Url, snake_case
+from sdcard.io.database import open_database
 from sdcard.paths import ClaimPath, Segment
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, request, request_with_card
 from tests.world import NOW, example
@@ -309,11 +310,11 @@ def test_a_token_has_a_scope_and_a_future(desk: Desk) -> None:
 
 
 async def find(desk: Desk, digest: str) -> TokenRow | None:
-    store = open_store(desk.url)
+    database = open_database(desk.url)
     try:
-        return await store.find_token(digest)
+        return await tokens.find_token(database, digest)
     finally:
-        await store.close()
+        await database.close()
 
 
 def test_what_is_kept_of_a_token_comes_back(desk: Desk) -> None:

@@ -148,7 +148,7 @@ def test_a_client_that_leaves_gets_no_row(desk: Desk) -> None:
             sent.append(message)
 
         await create_app(container)(scope, receive, send)
-        await container.store.close()
+        await container.database.close()
 
     asyncio.run(ask())
 

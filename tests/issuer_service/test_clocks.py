@@ -18,6 +18,7 @@ from sqlalchemy import Connection
 from issuer_service.access import Limit, Scope
 from issuer_service.audit.service import make_checkpoint
 from issuer_service.db import migrations
+from issuer_service.delegation import repository as delegation_repository
 from issuer_service.delegation.records import GrantExists, GrantRow
 from issuer_service.keys import service
 from issuer_service.keys.repository import KeyUse
@@ -66,9 +67,11 @@ from tests.issuer_service.desk import (
     OpenDesk,
     ask,
     assert_refused,
+    changing,
     differences,
     jwk,
     on_both_databases,
+    reading,
     request,
     request_with_card,
 )
@@ -179,7 +182,7 @@ class Life:
             self.desk.salts.draw(1).hex(), "agent:delegates", "agent:receives", ("read",), (), now, now + DAY
         )
         with suppress(GrantExists):
-            ask(self.desk.url, lambda store: store.delegations.add_grant(row))
+            ask(self.desk.url, changing(delegation_repository.add_grant, row))
 
     def exchange(self) -> str | None:
         """A delegated token, if it is given."""
@@ -209,18 +212,18 @@ class Life:
         return bool(self.form("/introspect", {"token": token}).json()["active"])
 
     def add_key(self, use: KeyUse) -> None:
-        ask(self.desk.url, lambda store: service.add_key(store, VAULT, use, SignatureAlgorithm.ES256, self.now))
+        ask(self.desk.url, lambda database: service.add_key(database, VAULT, use, SignatureAlgorithm.ES256, self.now))
 
     def rotate(self, use: KeyUse) -> None:
         """Add a key, and rotate when that is permitted."""
         self.add_key(use)
         self.desk.clock.advance(LEAD)
-        ask(self.desk.url, lambda store: service.rotate(store, VAULT, use, self.now, at_once=False))
+        ask(self.desk.url, lambda database: service.rotate(database, VAULT, use, self.now, at_once=False))
         self.desk.clock.advance(STALE)
 
     def checkpoint(self) -> None:
         keys, file = self.desk.audit_signer, self.desk.checkpoints
-        ask(self.desk.url, lambda store: make_checkpoint(store, file, keys, self.issuer, self.now))
+        ask(self.desk.url, lambda database: make_checkpoint(database, file, keys, self.issuer, self.now))
 
     @property
     def now(self) -> Any:
@@ -398,7 +401,7 @@ def rotate_whatever_comes_next(life: Life, use: KeyUse) -> None:
         life.rotate(use)
     except Misuse:
         life.desk.clock.advance(LEAD)
-        ask(life.desk.url, lambda store: service.rotate(store, VAULT, use, life.now, at_once=False))
+        ask(life.desk.url, lambda database: service.rotate(database, VAULT, use, life.now, at_once=False))
         life.desk.clock.advance(STALE)
 
 
@@ -514,16 +517,16 @@ def test_nonces_of_the_future_are_not_usable_and_do_not_take_the_place_of_those_
 def test_a_grant_made_in_the_future_is_not_in_force_and_can_be_added_again(desk: Desk) -> None:
     with living(desk) as life:
         row = GrantRow("a" * 32, "agent:receives", "agent:delegates", ("read",), (), int(life.now) + 10 * DAY, 2**40)
-        ask(desk.url, lambda store: store.delegations.add_grant(row))
+        ask(desk.url, changing(delegation_repository.add_grant, row))
         asked = ("agent:receives", "agent:delegates", int(life.now))
-        assert ask(desk.url, lambda store: store.delegations.find_grant(*asked)) is None
+        assert ask(desk.url, reading(delegation_repository.find_grant, *asked)) is None
 
         again = replace(row, grant_id="b" * 32, created_at=int(life.now))
-        ask(desk.url, lambda store: store.delegations.add_grant(again))
+        ask(desk.url, changing(delegation_repository.add_grant, again))
 
-        assert ask(desk.url, lambda store: store.delegations.find_grant(*asked)) == again
+        assert ask(desk.url, reading(delegation_repository.find_grant, *asked)) == again
         with pytest.raises(GrantExists):
-            ask(desk.url, lambda store: store.delegations.add_grant(replace(again, grant_id="c" * 32)))
+            ask(desk.url, changing(delegation_repository.add_grant, replace(again, grant_id="c" * 32)))
         assert desk.verdict().findings == ()
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, text
 
-from issuer_service.db.sql import open_store
 from issuer_service.monitoring import _KEPT_SECONDS
 from issuer_service.server import bind, running
+from sdcard.io.database import open_database
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, jwk, on_both_databases, request
 from tests.postgres import Cluster, binaries, cluster, query
 from tests.world import key
@@ -96,7 +96,7 @@ def test_a_commit_is_written(desk: Desk, registry: OpenDesk) -> None:
 
 
 def test_a_read_only_database_is_not_ready(desk: Desk) -> None:
-    with desk.open(open_store(f"sqlite+aiosqlite:///file:{desk.file}?mode=ro&uri=true")) as registry:
+    with desk.open(open_database(f"sqlite+aiosqlite:///file:{desk.file}?mode=ro&uri=true")) as registry:
         assert ready(desk, registry) == READ_ONLY
         assert registry.read().status_code == 404
 
@@ -131,7 +131,7 @@ def test_a_read_only_file_system_is_not_ready() -> None:
 
 @on_both_databases
 def test_a_lock_that_is_kept_is_not_ready(desk: Desk) -> None:
-    with desk.open(open_store(desk.url, patience=0.3)) as registry, locked(desk.url):
+    with desk.open(open_database(desk.url, patience=0.3)) as registry, locked(desk.url):
         assert ready(desk, registry) == LOCKED
         assert registry.read().status_code == 404
 
@@ -147,11 +147,11 @@ def locked(url: str) -> Iterator[None]:
         ended.wait(30)
 
     async def write() -> None:
-        store = open_store(url)
+        database = open_database(url)
         try:
-            await store.database.change(hold)
+            await database.change(hold)
         finally:
-            await store.close()
+            await database.close()
 
     thread = threading.Thread(target=asyncio.run, args=(write(),))
     thread.start()
@@ -188,16 +188,16 @@ def test_a_database_that_is_gone_leaves_the_process_alive(desk: Desk, registry: 
 
 
 def test_a_pool_without_a_free_connection_leaves_the_process_alive(desk: Desk) -> None:
-    store, ended = open_store(desk.url, patience=0.3), threading.Event()
-    with desk.open(store) as registry:
+    database, ended = open_database(desk.url, patience=0.3), threading.Event()
+    with desk.open(database) as registry:
         client = registry.client
         assert client.portal is not None  # type: ignore[attr-defined]
 
         def hold(_: Connection) -> None:
             ended.wait(30)
 
-        busy = [client.portal.start_task_soon(store.database.read, hold) for _ in range(15)]  # type: ignore[attr-defined]
-        await_until(lambda: store.connections_in_use() == 15)
+        busy = [client.portal.start_task_soon(database.read, hold) for _ in range(15)]  # type: ignore[attr-defined]
+        await_until(lambda: database.connections_in_use() == 15)
         assert lives(registry)
         ended.set()
         for one in busy:
@@ -264,12 +264,12 @@ def test_what_is_acknowledged_is_durable_whatever_the_default(
     postgres.execute("postgres", f"ALTER {named} SET synchronous_commit = {default}")
 
     async def settings() -> set[str]:
-        store, asked = open_store(prepared.url), text("SELECT current_setting('synchronous_commit')")
+        database, asked = open_database(prepared.url), text("SELECT current_setting('synchronous_commit')")
         try:
-            changing = await store.database.change(lambda connection: connection.execute(asked).scalar_one())
-            return {changing, await store.database.migrate(lambda connection: connection.execute(asked).scalar_one())}
+            changing = await database.change(lambda connection: connection.execute(asked).scalar_one())
+            return {changing, await database.migrate(lambda connection: connection.execute(asked).scalar_one())}
         finally:
-            await store.close()
+            await database.close()
 
     assert asyncio.run(settings()) == {"remote_apply" if default == "remote_apply" else "on"}
 
@@ -279,7 +279,7 @@ def test_requests_wait_for_a_connection_while_the_server_has_few(postgres: Clust
     statements = [f"CREATE ROLE {role} LOGIN CONNECTION LIMIT 3"]
     statements += [f"GRANT ALL ON ALL {kind} IN SCHEMA public TO {role}" for kind in ("TABLES", "SEQUENCES")]
     postgres.execute(name_of(prepared), *statements)
-    with prepared.open(open_store(postgres.url(name_of(prepared), role))) as registry:
+    with prepared.open(open_database(postgres.url(name_of(prepared), role))) as registry:
 
         def register(number: int) -> int:
             return registry.post(request(f"agent-{number}", public_key=jwk(key(200 + number)))).status_code
@@ -292,7 +292,7 @@ def test_requests_wait_for_a_connection_while_the_server_has_few(postgres: Clust
 def test_without_any_connection_requests_are_refused_and_the_process_lives(postgres: Cluster, prepared: Desk) -> None:
     role = f"none_{name_of(prepared)}"
     postgres.execute(name_of(prepared), f"CREATE ROLE {role} LOGIN CONNECTION LIMIT 0")
-    with prepared.open(open_store(postgres.url(name_of(prepared), role), patience=0.3)) as registry:
+    with prepared.open(open_database(postgres.url(name_of(prepared), role), patience=0.3)) as registry:
         assert ready(prepared, registry) == NO_CONNECTION
         assert registry.read().status_code == 503
 
@@ -307,7 +307,7 @@ def test_a_hot_standby_is_not_ready_until_it_is_promoted(tmp_path: Path) -> None
         with standby_of(primary) as standby:
             stood = Desk.__new__(Desk)
             stood.__dict__.update(desk.__dict__, url=standby.url(name_of(desk)))
-            with stood.open(open_store(stood.url)) as registry:
+            with stood.open(open_database(stood.url)) as registry:
                 assert ready(stood, registry) == READ_ONLY
                 assert registry.read().status_code == 404
                 standby.execute("postgres", "SELECT pg_promote()")

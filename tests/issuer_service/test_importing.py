@@ -16,14 +16,16 @@ import pytest
 
 import issuer_service.importing as importing
 import issuer_service.importing as working
+from issuer_service.agents import repository as agents_repository
 from issuer_service.agents.registration import issue_batch
-from issuer_service.db.sql import SqlStore
+from issuer_service.status import repository as status_repository
 from sdcard import Refused, Rule, Where
 from sdcard.cli import main
 from sdcard.encoding import encode_base64url
 from sdcard.errors import Part
+from sdcard.io.database import Database
 from sdcard.io.key_files import create_private_file
-from tests.issuer_service.desk import KEK_SECRET, Desk, ask, jwk, on_both_databases, request_with_card
+from tests.issuer_service.desk import KEK_SECRET, Desk, ask, jwk, on_both_databases, reading, request_with_card
 from tests.postgres import query
 from tests.world import ISSUER, NOW, key
 
@@ -180,7 +182,7 @@ def test_what_is_no_line_at_all_is_refused(desk: Desk, tmp_path: Path) -> None:
 
     assert (status, outcome) == (1, {"registered": 1, "already": 0, "refused": 1})
     assert "x" * 100 not in said
-    assert ask(desk.url, lambda store: store.registered(["agent-1"])).keys() == {"agent-1"}
+    assert ask(desk.url, reading(agents_repository.find_registered, ["agent-1"])).keys() == {"agent-1"}
 
 
 def test_what_is_too_long_is_refused_whatever_its_beginning_says(desk: Desk, tmp_path: Path) -> None:
@@ -205,12 +207,12 @@ def test_each_line_is_counted_once_also_when_its_transaction_is_tried_again(desk
 def test_of_lines_about_one_agent_that_stand_together_the_last_counts(desk: Desk, tmp_path: Path) -> None:
     newer = {**line(1)["card"], "version": "9.9"}
     run(tmp_path, desk, write(tmp_path, line(1)))
-    before = ask(desk.url, lambda store: store.registered(["agent-1"]))
+    before = ask(desk.url, reading(agents_repository.find_registered, ["agent-1"]))
 
     _, outcome, _ = run(tmp_path, desk, write(tmp_path, line(1), line(1, card=newer), line(1)))
 
     assert outcome == {"registered": 2, "already": 1, "refused": 0}
-    assert ask(desk.url, lambda store: store.registered(["agent-1"])) == before
+    assert ask(desk.url, reading(agents_repository.find_registered, ["agent-1"])) == before
 
 
 def test_an_agent_that_is_refused_when_it_is_issued_stops_no_other(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,9 +226,9 @@ def test_an_agent_that_is_refused_when_it_is_issued_stops_no_other(desk: Desk, m
     monkeypatch.setattr(working, "issue_batch", refuse)
     lines = tuple((number, json.dumps(line(number)).encode()) for number in range(3))
 
-    async def work(store: SqlStore) -> working.Worked:
-        entries = await store.free_statuses(len(lines), desk.salts, NOW)
-        return await working.work_on(desk.container(store), working.Lines(lines, "alice", ("public",), entries))
+    async def work(database: Database) -> working.Worked:
+        entries = await status_repository.free_statuses(database, len(lines), desk.salts, NOW)
+        return await working.work_on(desk.container(database), working.Lines(lines, "alice", ("public",), entries))
 
     worked = ask(desk.url, work)
 

@@ -7,10 +7,10 @@ import httpx2
 import pytest
 from prometheus_client import REGISTRY, generate_latest
 
-from issuer_service.db.sql import open_store
 from issuer_service.monitoring import Metrics, offered
 from issuer_service.server import bind
 from sdcard.acceleration import KERNEL
+from sdcard.io.database import open_database
 from tests.issuer_service.desk import Desk, on_both_databases, request
 from tests.issuer_service.test_rates import limits
 from tests.issuer_service.test_serving import free_port
@@ -77,10 +77,10 @@ def test_an_unreachable_database_is_counted(desk: Desk) -> None:
 @on_both_databases
 def test_connections_in_use_are_seen(desk: Desk) -> None:
     async def look() -> list[int]:
-        store = open_store(desk.url)
-        during = await store.database.read(lambda _: store.connections_in_use())
-        after = store.connections_in_use()
-        await store.close()
+        database = open_database(desk.url)
+        during = await database.read(lambda _: database.connections_in_use())
+        after = database.connections_in_use()
+        await database.close()
         return [during, after]
 
     assert asyncio.run(look()) == [1, 0]

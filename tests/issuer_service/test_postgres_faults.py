@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from issuer_service.db.migrations import upgrade
-from issuer_service.db.sql import open_store
 from sdcard import Misuse
+from sdcard.io.database import open_database
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, jwk, request
 from tests.issuer_service.test_processes import ROUNDS
 from tests.postgres import Cluster, cluster
@@ -59,7 +59,7 @@ def test_a_server_that_stops_under_load_is_used_again_once_it_is_back(
     done, answers, lock = threading.Event(), list[tuple[int, int]](), threading.Lock()
     numbers = count(100)
 
-    with desk.open(open_store(desk.url, patience=2.0)) as registry:
+    with desk.open(open_database(desk.url, patience=2.0)) as registry:
 
         def load() -> None:
             while not done.is_set():
@@ -104,7 +104,7 @@ def test_a_server_that_stops_under_load_is_used_again_once_it_is_back(
 
 
 def test_a_server_that_hangs_keeps_nobody_for_long(server: Cluster, desk: Desk) -> None:
-    with desk.open(open_store(desk.url, patience=0.5)) as registry:
+    with desk.open(open_database(desk.url, patience=0.5)) as registry:
         registry.register(request())
         hung = server.pids()
         for pid in hung:
@@ -134,7 +134,7 @@ def test_a_role_that_may_not_write_is_refused_and_nothing_is_left(server: Cluste
     server.execute(
         name, f"CREATE ROLE reader_{name} LOGIN", f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader_{name}"
     )
-    with desk.open(open_store(server.url(name, f"reader_{name}"))) as registry:
+    with desk.open(open_database(server.url(name, f"reader_{name}"))) as registry:
         assert_writes_are_refused(desk, registry)
         assert registry.read().status_code == 404
 
@@ -144,7 +144,7 @@ def test_a_server_that_lets_nobody_in_is_unavailable(server: Cluster, desk: Desk
     name = database_of(desk)
     server.execute(name, f"CREATE ROLE outside_{name} {role}")
     url = server.url(name, f"outside_{name}")
-    with desk.open(open_store(url)) as registry:
+    with desk.open(open_database(url)) as registry:
         assert_writes_are_refused(desk, registry)
         assert_refused(registry.read(), 503, UNAVAILABLE)
     with raises_rule(*UNAVAILABLE):
@@ -165,7 +165,7 @@ def test_a_database_that_is_not_there_is_unavailable_and_the_log_says_why(
 def test_a_lock_is_waited_for_and_then_no_longer(server: Cluster, desk: Desk) -> None:
     lock = ["-h", "127.0.0.1", "-p", str(server.port), "-U", "app", "-d", database_of(desk), "-q"]
     with (
-        desk.open(open_store(desk.url, patience=0.5)) as registry,
+        desk.open(open_database(desk.url, patience=0.5)) as registry,
         subprocess.Popen(["psql", *lock], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other,
     ):
         assert other.stdin is not None

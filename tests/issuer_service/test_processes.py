@@ -18,6 +18,7 @@ from typing import Any, Self
 import httpx2
 import pytest
 
+from issuer_service.keys import repository as keys_repository
 from issuer_service.keys.repository import KeyUse
 from sdcard import Acceptance, TrustedIssuers, Where, accept_sd_card
 from sdcard.audit_chain import verify_checkpoint
@@ -35,6 +36,7 @@ from tests.issuer_service.desk import (
     differences,
     jwk,
     on_both_databases,
+    reading,
     request,
     verdict_of,
 )
@@ -225,7 +227,7 @@ def test_four_processes_on_one_database_are_one_registry(postgres: Cluster, tmp_
     assert sorted(one_agent) == sorted(one_key) == [201] + [409] * 7
     assert_whole(url, crowd.acknowledged)
     assert len(crowd.acknowledged) == 62
-    rows = ask(url, lambda store: store.read_keys())
+    rows = ask(url, reading(keys_repository.read_keys))
     [signer] = [VAULT.public_key(row) for row in rows if row.use is KeyUse.AUDIT]
     lines = (tmp_path / "audit.checkpoints").read_text().split()
     checkpoints = [verify_checkpoint(line, {signer.thumbprint: signer}) for line in lines]

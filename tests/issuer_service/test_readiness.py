@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from issuer_service.db.sql import open_store
 from issuer_service.keys.repository import KeyUse
 from issuer_service.monitoring import _KEPT_SECONDS, Readiness
 from sdcard import PublicKey
+from sdcard.io.database import open_database
 from sdcard.jose.jws import Signer
 from tests.issuer_service.desk import Desk, FixedKeys, OpenDesk, assert_refused, on_both_databases
 from tests.world import key, raises_rule
@@ -115,15 +115,15 @@ def test_a_signer_that_hangs_is_asked_once(desk: Desk, monkeypatch: pytest.Monke
             return key(10).sign(message)
 
     async def ask() -> None:
-        store, readiness = open_store(desk.url), Readiness()
+        database, readiness = open_database(desk.url), Readiness()
         keys = ring(desk, Hanging(desk.signer.public_key))
         for second in range(0, 30, 3):
             with raises_rule(RULE, "registry/signer"):
-                await readiness.check(store, keys, second)
+                await readiness.check(database, keys, second)
         assert len(calls) == 1
         freed.set()
         await asyncio.sleep(0.1)
-        await readiness.check(store, keys, 100)
-        await store.close()
+        await readiness.check(database, keys, 100)
+        await database.close()
 
     asyncio.run(ask())

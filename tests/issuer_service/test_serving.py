@@ -22,11 +22,11 @@ import pytest
 from issuer_service.access import Scope, create_token
 from issuer_service.container import Bounds
 from issuer_service.db.migrations import upgrade
-from issuer_service.db.sql import open_store
 from issuer_service.server import address_of, bind, running, serve
 from issuer_service.settings import Settings
 from sdcard import Misuse, TrustedIssuers, Where, accept_sd_card
 from sdcard.errors import Part
+from sdcard.io.database import open_database
 from sdcard.io.system import SystemClock, SystemSalts
 from sdcard.issued import Acceptance
 from sdcard.trust import parse_key_set
@@ -166,12 +166,12 @@ def test_64_mebibytes_are_refused_early_in_flat_memory(tmp_path: Path, chunked: 
 
 def token_for(folder: Path) -> str:
     async def create() -> str:
-        store = open_store(f"sqlite+aiosqlite:///{folder}/served.sqlite")
+        database = open_database(f"sqlite+aiosqlite:///{folder}/served.sqlite")
         try:
             now = time.time()
-            return await create_token(store, "dave", [Scope.AGENTS_REGISTER], {}, int(now) + 600, now, SystemSalts())
+            return await create_token(database, "dave", [Scope.AGENTS_REGISTER], {}, int(now) + 600, now, SystemSalts())
         finally:
-            await store.close()
+            await database.close()
 
     return asyncio.run(create())
 

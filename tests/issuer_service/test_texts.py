@@ -16,11 +16,11 @@ from sqlalchemy import JSON, Connection, String, Text, literal, select
 
 from issuer_service.app import create_app, openapi_document
 from issuer_service.console.endpoints import router as console
-from issuer_service.db.sql import open_store
 from issuer_service.db.tables import metadata
 from issuer_service.db.values import StoredJson, StoredText
 from sdcard.delegation import ACCESS_TOKEN_TYPE, TOKEN_EXCHANGE
 from sdcard.errors import Refused
+from sdcard.io.database import open_database
 from tests.issuer_service.console.visitor import Visitor
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, on_both_databases, request, request_with_card
 from tests.postgres import Cluster
@@ -97,11 +97,11 @@ def test_both_databases_store_the_same_texts_in_every_column(desk: Desk) -> None
         return wrong
 
     async def run() -> list[tuple[str, str, str]]:
-        store = open_store(desk.url)
+        database = open_database(desk.url)
         try:
-            return await store.database.read(sweep)
+            return await database.read(sweep)
         finally:
-            await store.close()
+            await database.close()
 
     assert asyncio.run(run()) == []
 

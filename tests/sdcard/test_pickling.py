@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 import sdcard
-from issuer_service.agents.repository import _Outdated
+from issuer_service.agents.repository import NonceOutdated
 from issuer_service.console.session import NotSignedIn
 from issuer_service.db.values import UnstorableText
 from issuer_service.delegation.schemas import Pending
@@ -193,7 +193,7 @@ INSIDE: dict[str, Callable[[World], object]] = {
     "a refusal without a session": lambda world: NotSignedIn(),
     "a refusal for slowness": lambda world: TooSlow(),
     "a refusal of a database": lambda world: StoreUnavailable(Reason.READ_ONLY),
-    "a refusal of a nonce": lambda world: _Outdated(Rule.PROOF_NONCE, Where(Part.REQUEST), "Ask for a new one."),
+    "a refusal of a nonce": lambda world: NonceOutdated(Rule.PROOF_NONCE, Where(Part.REQUEST), "Ask for a new one."),
     "a refusal of an endpoint": lambda world: NotADocument(Rule.FETCH_FAILED, Where(Part.FETCHED), "No document."),
     "keys of every kind": lambda world: [
         InMemorySigner(made).public_key

@@ -4,12 +4,14 @@ So an installed registry has them.
 """
 
 import asyncio
+from functools import cache
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from sqlalchemy import Connection, func, make_url, select
+from sqlalchemy import Connection, column, func, inspect, make_url, select, table
 
 from issuer_service.db.state_check import adopt
 from sdcard.errors import Misuse
@@ -68,3 +70,47 @@ def migrate(connection: Connection) -> None:
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
+
+
+# -- Schema revisions: of a database, and of this version of the registry ---------------------------------------------
+
+_VERSIONS = table("alembic_version", column("version_num"))
+
+
+@cache
+def head() -> str:
+    """The revision that this version of the registry needs."""
+    found = ScriptDirectory(str(Path(__file__).parent)).get_current_head()
+    assert found is not None, "there are migrations"
+    return found
+
+
+def find_revision(connection: Connection) -> str | None:
+    """The revision that the database has; None for one without our tables."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    found: str | None = connection.execute(select(_VERSIONS.c.version_num)).scalar_one_or_none()
+    return found
+
+
+def read_revision(url: str) -> str | None:
+    """Read the revision of the database at a URL.
+
+    A missing SQLite file is not created. Not for a running event loop.
+
+    Raises:
+        Misuse: as ``open_database``.
+        Refused: ``store.unavailable``.
+    """
+    database = open_database(url)
+    file = file_of(make_url(url))
+    if file is not None and not file.exists():
+        return None
+
+    async def read() -> str | None:
+        try:
+            return await database.read(find_revision)
+        finally:
+            await database.close()
+
+    return asyncio.run(read())

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from issuer_service.access import Scope
+from issuer_service.agents.repository import USED_NONCES
 from issuer_service.db.backups import back_up
 from issuer_service.settings import ProofPolicy
 from sdcard import InMemorySigner
+from sdcard.io.used_nonces import SharedKey
 from sdcard.nonces import NoncePurpose, NonceTerms, make_nonce
 from sdcard.possession import prove_possession
 from tests.issuer_service.desk import HOLDER, Desk, OpenDesk, ask, assert_refused, jwk, on_both_databases, request
@@ -165,7 +167,7 @@ def test_a_nonce_of_another_registry_of_the_same_database_is_refused(desk: Desk)
 
 def test_a_challenge_of_the_same_key_for_another_purpose_is_refused(desk: Desk, registry: OpenDesk) -> None:
     nonce(registry)
-    key_of = ask(desk.url, lambda store: store.nonces.key(RecordingSalts()))
+    key_of = ask(desk.url, lambda database: SharedKey(database, USED_NONCES, RecordingSalts()).current())
     for purpose in NoncePurpose:
         terms = NonceTerms(purpose, ISSUER, 300, subject="alice")
         text = make_nonce(key_of, terms, NOW, bytes(16))

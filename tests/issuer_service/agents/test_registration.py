@@ -11,9 +11,9 @@ from sqlalchemy import Connection, event
 from issuer_service.agents import registration as service
 from issuer_service.agents.reading import Registration, Terms, read_registration
 from issuer_service.container import Bounds
-from issuer_service.db.sql import open_store
 from sdcard import Limits
 from sdcard.io import statements
+from sdcard.io.database import open_database
 from tests.issuer_service.desk import (
     HOLDER,
     Desk,
@@ -210,7 +210,7 @@ def test_a_hundred_registrations_at_once_all_succeed(desk: Desk, registry: OpenD
 def test_a_crash_between_signing_and_the_end_leaves_nothing(
     desk: Desk, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = open_store(desk.url)
+    database = open_database(desk.url)
     execute = statements.execute
 
     def crash(*_: object) -> None:
@@ -220,11 +220,11 @@ def test_a_crash_between_signing_and_the_end_leaves_nothing(
         return crash() if f"INSERT INTO {table} " in text else execute(connection, text, arguments)
 
     if table == "COMMIT":
-        event.listen(store.database.engine, "commit", crash)
+        event.listen(database.engine, "commit", crash)
     monkeypatch.setattr(statements, "execute", crash_at_table)
     before = desk.rows()
 
-    with desk.open(store) as registry:
+    with desk.open(database) as registry:
         response = registry.post(request_with_card())
 
     assert_refused(response, 500, ("registry.failed", "request"))
@@ -233,15 +233,15 @@ def test_a_crash_between_signing_and_the_end_leaves_nothing(
 
 
 def test_after_a_crash_the_same_request_succeeds(desk: Desk) -> None:
-    store = open_store(desk.url)
+    database = open_database(desk.url)
     crashes = [True]
 
     def crash(*_: object) -> None:
         if crashes.pop() if crashes else False:
             raise RuntimeError
 
-    event.listen(store.database.engine, "commit", crash)
-    with desk.open(store) as registry:
+    event.listen(database.engine, "commit", crash)
+    with desk.open(database) as registry:
         assert registry.post(request()).status_code == 500
         assert registry.post(request()).status_code == 201
 

@@ -12,10 +12,10 @@ import pytest
 
 from issuer_service.audit.service import append_line, make_checkpoint
 from issuer_service.container import AuditCheckpoints
-from issuer_service.db.sql import open_store
 from issuer_service.keys.repository import KeyUse
 from sdcard import PublicKey
 from sdcard.audit_chain import START, Checkpoint, Head, verify_checkpoint
+from sdcard.io.database import open_database
 from tests.issuer_service.desk import Desk, FixedKeys, OpenDesk, jwk, request
 from tests.postgres import query
 from tests.sdcard.audit_chain.chains import found
@@ -132,11 +132,11 @@ def test_a_chain_that_went_back_is_logged(desk: Desk, caplog: pytest.LogCaptureF
         register(registry)
 
     async def make() -> Head:
-        store = open_store(desk.url)
+        database = open_database(desk.url)
         try:
-            return await make_checkpoint(store, desk.checkpoints, desk.audit_signer, ISSUER, NOW, Head(9, "9" * 64))
+            return await make_checkpoint(database, desk.checkpoints, desk.audit_signer, ISSUER, NOW, Head(9, "9" * 64))
         finally:
-            await store.close()
+            await database.close()
 
     with caplog.at_level(logging.ERROR):
         assert asyncio.run(make()).sequence == 1

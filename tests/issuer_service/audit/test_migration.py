@@ -17,9 +17,10 @@ from issuer_service.audit.records import AuditEvent, AuditRow
 from issuer_service.audit.repository import append_audit
 from issuer_service.db import migrations
 from issuer_service.db.migrations import upgrade
+from issuer_service.status import repository as status_repository
 from sdcard.io.database import open_database
 from sdcard.issuer import DAY
-from tests.issuer_service.desk import Desk, ask, request
+from tests.issuer_service.desk import Desk, ask, changing, request
 from tests.postgres import Cluster, query
 from tests.world import NOW
 
@@ -204,9 +205,9 @@ def test_lists_of_one_context_close_and_live_on_until_their_cards_have_expired(
         uris = {card["status"]["uri"] for card in registry.register(request("new"))["cards"]}
         assert not [uri for uri in uris if PUBLIC in uri or FULL in uri]
         desk.clock.advance(max(NOW, now) - NOW + 181 * DAY)
-        assert ask(of_contexts, lambda store: store.drop_expired_list(int(desk.clock.now()))) is True
-        assert ask(of_contexts, lambda store: store.drop_expired_list(int(desk.clock.now()))) is True
-        assert ask(of_contexts, lambda store: store.drop_expired_list(int(desk.clock.now()))) is False
+        assert ask(of_contexts, changing(status_repository.drop_expired, int(desk.clock.now()))) is True
+        assert ask(of_contexts, changing(status_repository.drop_expired, int(desk.clock.now()))) is True
+        assert ask(of_contexts, changing(status_repository.drop_expired, int(desk.clock.now()))) is False
         assert [registry.get(f"/status/{list_id}").status_code for list_id in (PUBLIC, FULL)] == [404, 404]
     assert desk.differences() == []
     assert desk.counts()["status_lists"] == 16

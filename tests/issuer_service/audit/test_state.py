@@ -55,7 +55,7 @@ def tampered(desk: Desk, *tampering: Callable[[Connection], None]) -> list[list[
         raise _UndoneError
 
     with pytest.raises(_UndoneError):
-        ask(desk.url, lambda store: store.database.migrate(work))
+        ask(desk.url, lambda database: database.migrate(work))
     return found
 
 

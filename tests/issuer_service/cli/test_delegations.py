@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from issuer_service.db.sql import open_store
+from issuer_service.delegation import repository as delegation_repository
 from issuer_service.delegation.records import ApprovalRow, ApprovalState, ExchangeRow, LinkRow
+from sdcard.io.database import open_database
 from sdcard.io.system import SystemClock
 from tests.command_line import Sdcard
 from tests.postgres import query
@@ -90,10 +91,10 @@ def waiting(grant_id: str, handle: str, interaction_id: str | None) -> None:
     exchange = ExchangeRow(now, link, ("team-a",), ("pay",), interaction_id, None, None, approval)
 
     async def ask() -> None:
-        store = open_store(URL)
+        database = open_database(URL)
         try:
-            assert await store.delegations.ask_approval(exchange) == approval
+            assert await database.change(delegation_repository.ask_approval, exchange) == approval
         finally:
-            await store.close()
+            await database.close()
 
     asyncio.run(ask())

@@ -8,8 +8,8 @@ import pytest
 
 from issuer_service.access import Limit, Scope, withdraw_token
 from issuer_service.console.session import COOKIE, FIRST_COOKIE, HEADERS, SESSION_SECONDS
-from issuer_service.db.engine import MOST_SESSIONS
 from issuer_service.rate_limit import UNLIMITED, Rates
+from issuer_service.tokens import MOST_SESSIONS
 from tests.issuer_service.console.conftest import NewVisitor
 from tests.issuer_service.console.visitor import FORM, SAME_SITE, Visitor, rule_of
 from tests.issuer_service.desk import Desk, OpenDesk, ask, on_both_databases, request
@@ -180,7 +180,7 @@ def test_a_withdrawn_token_ends_its_sessions_at_once(desk: Desk, registry: OpenD
     registry.register(request())
     csrf = alice.csrf()
     name = hashlib.sha256(desk.token.encode()).hexdigest()[:16]
-    ask(desk.url, lambda store: withdraw_token(store, name, desk.clock.now()))
+    ask(desk.url, lambda database: withdraw_token(database, name, desk.clock.now()))
 
     assert alice.get("/agents").status_code == 303
     answer = alice.send("/agents/ai-assistant-v2/revoke", {"csrf": csrf})

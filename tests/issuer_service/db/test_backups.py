@@ -10,8 +10,7 @@ import pytest
 from sqlalchemy import make_url
 
 from issuer_service.db.backups import back_up, pg_dump
-from issuer_service.db.engine import head, read_revision
-from issuer_service.db.migrations import upgrade
+from issuer_service.db.migrations import head, read_revision, upgrade
 from sdcard import Misuse
 from tests.issuer_service.desk import Desk, on_both_databases, request
 from tests.world import key, raises_rule

@@ -1,4 +1,4 @@
-"""What every ``Store`` does: SQLite in memory, SQLite in a file, PostgreSQL."""
+"""What every ``Database`` does: SQLite in memory, SQLite in a file, PostgreSQL."""
 
 import asyncio
 import sqlite3
@@ -10,28 +10,27 @@ from typing import Any, TypeVar
 
 import pytest
 
-from issuer_service.agents.records import (
-    AgentChanged,
-    AnswerRow,
-    DeletionRow,
-    GivenNonce,
-    KeyRow,
-    RegistrationRow,
-    TokenRow,
-)
+from issuer_service import tokens
+from issuer_service.agents import lifecycle_repository
+from issuer_service.agents import repository as agents_repository
+from issuer_service.agents.records import AgentChanged, AnswerRow, DeletionRow, GivenNonce, KeyRow, RegistrationRow
+from issuer_service.audit import repository as audit_repository
 from issuer_service.audit.records import AuditEvent, AuditQuery, Possession, Supersedes
+from issuer_service.audit.repository import check_commit
 from issuer_service.audit.service import verify_database
 from issuer_service.db.migrations import upgrade
-from issuer_service.db.ports import Store
-from issuer_service.db.sql import open_store
 from issuer_service.db.tables import metadata
+from issuer_service.keys import repository as keys_repository
 from issuer_service.keys.repository import KeyNotInUse, KeysChanged, KeyState, KeyUse, RegistryKeyRow
 from issuer_service.status.records import CardRow, StatusRow
+from issuer_service.tokens import TokenRow
 from sdcard import Refused, Where
 from sdcard.errors import Part
+from sdcard.io.database import Database, open_database
 from sdcard.io.system import SystemSalts
+from sdcard.io.used_nonces import SharedKey
 from sdcard.rules import Rule
-from tests.issuer_service.desk import TABLES, key_row, seed_keys
+from tests.issuer_service.desk import TABLES, changing, key_row, reading, recording, seed_keys
 from tests.postgres import Cluster, query
 from tests.world import NOW, key, raises_rule
 
@@ -79,26 +78,22 @@ def row(agent_id: str = "agent", *thumbprints: str, subject: str = "alice", batc
     )
 
 
-def on(url: str, *works: Callable[[Store], Awaitable[T]], patience: float = 10.0) -> list[T | BaseException]:
+def on(url: str, *works: Callable[[Database], Awaitable[T]], patience: float = 10.0) -> list[T | BaseException]:
     """What becomes of works that start together, each on one of two stores: two processes of a registry.
 
     In memory SQLite does not let a second connection wait, and nobody else can have one.
     """
 
     async def work() -> list[T | BaseException]:
-        stores = [open_store(url, patience) for _ in range(1 if url == MEMORY else 2)]
+        stores = [open_database(url, patience) for _ in range(1 if url == MEMORY else 2)]
         try:
             asked = [one(stores[n % len(stores)]) for n, one in enumerate(works)]
             return await asyncio.gather(*asked, return_exceptions=True)
         finally:
-            for store in stores:
-                await store.close()
+            for database in stores:
+                await database.close()
 
     return asyncio.run(work())
-
-
-def recording(row: RegistrationRow) -> Callable[[Store], Awaitable[AnswerRow | None]]:
-    return lambda store: store.record_registration(row)
 
 
 def record(url: str, *rows: RegistrationRow) -> list[Rule | None]:
@@ -124,20 +119,20 @@ def counts(url: str) -> dict[str, int]:
 
 
 def test_a_token_comes_back_as_it_was(url: str) -> None:
-    on(url, lambda store: store.add_token(TOKEN))
+    on(url, changing(tokens.add_token, TOKEN))
 
-    assert on(url, lambda store: store.find_token(TOKEN.digest)) == [TOKEN]
-    assert on(url, lambda store: store.find_token("e" * 64)) == [None]
+    assert on(url, lambda database: tokens.find_token(database, TOKEN.digest)) == [TOKEN]
+    assert on(url, lambda database: tokens.find_token(database, "e" * 64)) == [None]
 
 
 def test_a_token_that_is_forgotten_is_gone_and_no_other(url: str) -> None:
     later = replace(TOKEN, digest="0" * 64, created_at=TOKEN.created_at + 1)
-    on(url, lambda store: store.add_token(later), lambda store: store.add_token(TOKEN))
-    assert on(url, lambda store: store.read_tokens()) == [(TOKEN, later)]
+    on(url, changing(tokens.add_token, later), changing(tokens.add_token, TOKEN))
+    assert on(url, reading(tokens.read_tokens)) == [(TOKEN, later)]
 
-    on(url, lambda store: store.delete_token(TOKEN.digest, NOW), lambda store: store.delete_token("e" * 64, NOW))
+    on(url, changing(tokens.delete_token, TOKEN.digest, NOW), changing(tokens.delete_token, "e" * 64, NOW))
 
-    assert on(url, lambda store: store.read_tokens()) == [(later,)]
+    assert on(url, reading(tokens.read_tokens)) == [(later,)]
 
 
 def test_a_registration_is_written_whole(url: str) -> None:
@@ -179,7 +174,7 @@ def test_what_is_refused_changes_nothing(url: str, second: RegistrationRow, rule
 def test_every_key_of_another_agent_is_named(url: str) -> None:
     record(url, row("agent", "one", "two"))
 
-    (refusal,) = on(url, lambda store: store.record_registration(row("other", "two", "fresh", "one")))
+    (refusal,) = on(url, recording(row("other", "two", "fresh", "one")))
 
     assert isinstance(refusal, Refused)
     assert [str(finding.where) for finding in refusal.findings] == ["request/keys/0", "request/keys/2"]
@@ -213,11 +208,11 @@ def test_one_owner_registers_many_times_at_once(url: str) -> None:
 def test_audit_records_are_found_in_order_by_agent_and_page(url: str) -> None:
     record(url, *(row(f"agent {n % 2}", "key" if n % 2 else "other", batch=f"batch {n}") for n in range(5)))
 
-    async def ask(store: Store, query: AuditQuery) -> list[int]:
-        return [sequence for sequence, found in await store.audit_records(query) if found]
+    async def ask(database: Database, query: AuditQuery) -> list[int]:
+        return [sequence for sequence, found in await database.read(audit_repository.read_records, query) if found]
 
     def numbers(**asked: Any) -> list[int] | BaseException:
-        return on(url, lambda store: ask(store, AuditQuery(**asked)))[0]
+        return on(url, lambda database: ask(database, AuditQuery(**asked)))[0]
 
     assert numbers() == [1, 2, 3, 4, 5]
     assert numbers(after=2, limit=2) == [3, 4]
@@ -234,18 +229,18 @@ def test_audit_records_are_found_in_order_by_agent_and_page(url: str) -> None:
 def test_whoever_writes_at_once_makes_one_chain(url: str) -> None:
     assert record(url, *(row(f"agent {n}") for n in range(30))) == [None] * 30
 
-    (verdict,) = on(url, lambda store: verify_database(store, (), lambda _: None))
+    (verdict,) = on(url, lambda database: verify_database(database, (), lambda _: None))
 
     assert not isinstance(verdict, BaseException)
     assert (verdict.findings, verdict.records) == ((), 30)
-    assert on(url, lambda store: store.audit_head()) == [verdict.head]
+    assert on(url, reading(audit_repository.read_head)) == [verdict.head]
 
 
 def test_a_store_that_was_never_prepared_is_unavailable(url: str) -> None:
-    assert on(url, lambda store: store.check_commit()) == [None]
+    assert on(url, lambda database: check_commit(database)) == [None]
     query(url, *(f"DROP TABLE {table}" for table in reversed(metadata.sorted_tables)))
 
-    (refusal,) = on(url, lambda store: store.check_commit())
+    (refusal,) = on(url, lambda database: check_commit(database))
 
     assert isinstance(refusal, Refused)
     with raises_rule("store.unavailable", "request"):
@@ -327,8 +322,8 @@ def test_what_was_made_from_an_agent_that_changed_is_not_written(url: str) -> No
     assert record(url, row("agent", batch="second")) == [None]
     before = everything(url)
 
-    (outcome,) = on(url, lambda store: store.record_registration(made))
-    (gone,) = on(url, lambda store: store.record_registration(replace(made, agent_id="nobody")))
+    (outcome,) = on(url, recording(made))
+    (gone,) = on(url, recording(replace(made, agent_id="nobody")))
 
     assert isinstance(outcome, AgentChanged)
     assert isinstance(gone, AgentChanged)
@@ -339,7 +334,7 @@ def test_of_renewals_of_one_batch_at_once_one_is_written(url: str) -> None:
     record(url, row("agent", batch="first"))
     made = [replace(row("agent", batch=f"batch {n}"), made_from="first") for n in range(8)]
 
-    outcomes = on(url, *(lambda store, one=one: store.record_registration(one) for one in made))
+    outcomes = on(url, *(recording(one) for one in made))
 
     assert sorted(map(repr, outcomes)) == ["AgentChanged()"] * 7 + ["None"]
 
@@ -348,7 +343,7 @@ def test_an_agent_comes_back_as_it_was_registered(url: str) -> None:
     asked = '{"disclosure_contexts":[{"context":"\\u0000 ☃"}]}'
     record(url, replace(row("agent"), asked=asked, possession=Possession.PROVEN))
 
-    (agent,) = on(url, lambda store: store.find_agent("alice", "agent"))
+    (agent,) = on(url, reading(lifecycle_repository.find_agent, "alice", "agent"))
 
     assert agent is not None
     assert not isinstance(agent, BaseException)
@@ -356,30 +351,30 @@ def test_an_agent_comes_back_as_it_was_registered(url: str) -> None:
         row().card, asked, Possession.PROVEN, "batch of agent"
     )  # fmt: skip
     for subject, agent_id in (("bob", "agent"), ("alice", "AGENT"), ("alice", "other")):
-        assert on(url, lambda store: store.find_agent(subject, agent_id)) == [None]  # noqa: B023 called at once
+        assert on(url, reading(lifecycle_repository.find_agent, subject, agent_id)) == [None]
 
 
 def test_an_answer_is_kept_once_and_given_until_it_expires(url: str) -> None:
-    assert on(url, lambda store: store.record_registration(replace(row("agent"), answer=ANSWER))) == [None]
+    assert on(url, recording(replace(row("agent"), answer=ANSWER))) == [None]
     before = everything(url)
     other = replace(row("other"), answer=replace(ANSWER, request="x" * 64, sealed=b"other"))
 
-    (kept,) = on(url, lambda store: store.record_registration(other))
+    (kept,) = on(url, recording(other))
 
     assert isinstance(kept, AnswerRow)
     assert (kept.request, kept.sealed, kept.expires_at) == (ANSWER.request, ANSWER.sealed, ANSWER.expires_at)
     assert everything(url) == before
-    assert on(url, lambda store: store.find_answer(ANSWER.digest, NOW + 99)) == [kept]
-    assert on(url, lambda store: store.find_answer(ANSWER.digest, NOW + 100)) == [None]
+    assert on(url, reading(lifecycle_repository.find_answer, ANSWER.digest, NOW + 99)) == [kept]
+    assert on(url, reading(lifecycle_repository.find_answer, ANSWER.digest, NOW + 100)) == [None]
     later = replace(other, at=NOW + 100)
-    assert on(url, lambda store: store.record_registration(later)) == [None]
+    assert on(url, recording(later)) == [None]
     assert counts(url)["answers"] == 1
 
 
 def test_of_those_who_keep_one_answer_at_once_one_registers(url: str) -> None:
     asked = [replace(row(f"agent-{n}"), answer=replace(ANSWER, sealed=str(n).encode())) for n in range(8)]
 
-    outcomes = on(url, *(lambda store, one=one: store.record_registration(one) for one in asked))
+    outcomes = on(url, *(recording(one) for one in asked))
 
     given = [one.sealed for one in outcomes if isinstance(one, AnswerRow)]
     assert outcomes.count(None) == 1
@@ -399,8 +394,12 @@ def test_what_is_kept_for_a_subject_has_a_bound(url: str) -> None:
     assert record(url, keeping(4, "alice", 4)) == [None]
 
 
+def nonce_key(database: Database) -> SharedKey:
+    return SharedKey(database, agents_repository.USED_NONCES, SystemSalts())
+
+
 def given(url: str, text: str = "n") -> GivenNonce:
-    [key] = on(url, lambda store: store.nonces.key(SystemSalts()))
+    [key] = on(url, lambda database: nonce_key(database).current())
     assert isinstance(key, bytes)
     return GivenNonce(text, NOW + 300, key, Where(Part.REQUEST, ("proofs",)))
 
@@ -414,16 +413,18 @@ def test_a_nonce_is_used_once(url: str) -> None:
 
 
 def test_a_nonce_that_was_made_with_another_key_is_refused_until_the_key_is_read_again(url: str) -> None:
-    async def work(store: Store) -> None:
-        before = await store.nonces.key(SystemSalts())
+    async def work(database: Database) -> None:
+        shared = nonce_key(database)
+        before = await shared.current()
         await asyncio.to_thread(query, url, "DELETE FROM used_nonces")
-        assert await store.nonces.key(SystemSalts()) == before, "nothing was asked"
+        assert await shared.current() == before, "nothing was asked"
         nonce = GivenNonce("n", NOW + 300, before, Where(Part.REQUEST, ("proofs",)))
         with raises_rule("proof.nonce", at="request/proofs"):
-            await store.record_registration(replace(row("agent"), nonce=nonce))
-        after = await store.nonces.key(SystemSalts())
+            await recording(replace(row("agent"), nonce=nonce))(database)
+        shared.forget()
+        after = await shared.current()
         assert after != before
-        await store.record_registration(replace(row("agent"), nonce=replace(nonce, key=after)))
+        await recording(replace(row("agent"), nonce=replace(nonce, key=after)))(database)
 
     assert on(url, work) == [None]
 
@@ -433,7 +434,7 @@ def test_a_list_has_an_order_pages_and_prefixes(url: str) -> None:
     record(url, row("theirs", subject="bob"))
 
     def page(prefixes: Sequence[str] | None, after: str, count: int) -> list[str]:
-        (found,) = on(url, lambda store: store.list_agents("alice", prefixes, after, count, NOW))
+        (found,) = on(url, reading(lifecycle_repository.list_agents, "alice", prefixes, after, count, NOW))
         assert not isinstance(found, BaseException)
         return [one.agent_id for one in found]
 
@@ -452,15 +453,15 @@ def test_what_was_issued_is_counted_by_batch_context_and_status(url: str) -> Non
     record(url, replace(listed(1, "one", "two", supersedes=Supersedes.REVOKE), at=NOW + 0))
     record(url, replace(row("agent", "one", batch="of before"), at=NOW - 5))
 
-    (found,) = on(url, lambda store: store.issued_for("agent", 10, NOW))
-    (newest,) = on(url, lambda store: store.issued_for("agent", 2, NOW))
+    (found,) = on(url, reading(lifecycle_repository.issued_for, "agent", 10, NOW))
+    (newest,) = on(url, reading(lifecycle_repository.issued_for, "agent", 2, NOW))
 
     assert not isinstance(found, BaseException)
     assert [(one.batch_id, one.context, one.status, one.cards) for one in found] == [
         ("batch 0", "public", 1, 2), ("batch 1", "public", 0, 2), ("of before", "public", 0, 1)
     ]  # fmt: skip
     assert newest == found[:2]
-    assert on(url, lambda store: store.issued_for("agent", 10, NOW + 1)) == [()]
+    assert on(url, reading(lifecycle_repository.issued_for, "agent", 10, NOW + 1)) == [()]
 
 
 def test_a_deletion_leaves_name_keys_and_revoked_entries(url: str) -> None:
@@ -470,11 +471,11 @@ def test_a_deletion_leaves_name_keys_and_revoked_entries(url: str) -> None:
     deletion = DeletionRow(NOW, NOW, "alice", "agent")
 
     for wrong in (replace(deletion, subject="bob"), replace(deletion, agent_id="AGENT")):
-        (refusal,) = on(url, lambda store: store.delete_agent(wrong))  # noqa: B023 called at once
+        (refusal,) = on(url, changing(lifecycle_repository.delete_agent, wrong))
         assert isinstance(refusal, Refused)
         assert refusal.rule is Rule.AGENT_UNKNOWN
-    assert on(url, lambda store: store.delete_agent(deletion)) == [2]
-    (again,) = on(url, lambda store: store.delete_agent(deletion))
+    assert on(url, changing(lifecycle_repository.delete_agent, deletion)) == [2]
+    (again,) = on(url, changing(lifecycle_repository.delete_agent, deletion))
 
     assert isinstance(again, Refused)
     assert again.rule is Rule.AGENT_UNKNOWN
@@ -493,7 +494,7 @@ def test_of_deletions_at_once_one_is_done(url: str) -> None:
     open_lists(url)
     record(url, listed(0))
 
-    outcomes = on(url, *[lambda store: store.delete_agent(DeletionRow(NOW, NOW, "alice", "agent"))] * 6)
+    outcomes = on(url, *[changing(lifecycle_repository.delete_agent, DeletionRow(NOW, NOW, "alice", "agent"))] * 6)
 
     assert sorted(str(getattr(one, "rule", one)) for one in outcomes) == ["1"] + ["agent.unknown"] * 5
 
@@ -506,19 +507,19 @@ SWAP = [(KEY, RETIRED), (OTHER, replace(OTHER, state=KeyState.ACTIVE, activated_
 
 
 def keys_there(url: str) -> list[RegistryKeyRow]:
-    [found] = on(url, lambda store: store.read_keys())
+    [found] = on(url, reading(keys_repository.read_keys))
     assert isinstance(found, tuple)
     return list(found)
 
 
 def added(url: str, *keys: RegistryKeyRow) -> object:
-    [outcome] = on(url, lambda store: store.add_keys(keys))
+    [outcome] = on(url, changing(keys_repository.add_keys, keys))
     return outcome
 
 
 def test_keys_come_back_as_they_were_and_in_order(url: str) -> None:
     for_ever = key_row(key(12), KeyUse.AUDIT, created_at=NOW + 2, signs_until=None, retired_at=2**53)
-    assert on(url, lambda store: store.add_keys([for_ever, OTHER])) == [None]
+    assert on(url, changing(keys_repository.add_keys, [for_ever, OTHER])) == [None]
 
     assert keys_there(url) == [KEY, OTHER, for_ever]
 
@@ -531,29 +532,29 @@ def test_keys_are_added_all_or_none(url: str) -> None:
 
 
 def test_keys_change_all_or_none_and_only_from_what_they_were(url: str) -> None:
-    on(url, lambda store: store.add_keys([OTHER]))
+    on(url, changing(keys_repository.add_keys, [OTHER]))
     stale = [SWAP[0], (replace(OTHER, sealed="another"), SWAP[1][1])]
-    [outcome] = on(url, lambda store: store.change_keys(AuditEvent.KEYS_ROTATED, NOW, stale))
+    [outcome] = on(url, changing(keys_repository.change_keys, AuditEvent.KEYS_ROTATED, NOW, stale))
     assert isinstance(outcome, KeysChanged)
     assert keys_there(url) == [KEY, OTHER]
 
-    outcomes = on(url, *(lambda store: store.change_keys(AuditEvent.KEYS_ROTATED, NOW, SWAP) for _ in range(6)))
+    outcomes = on(url, *(changing(keys_repository.change_keys, AuditEvent.KEYS_ROTATED, NOW, SWAP) for _ in range(6)))
     assert [type(one) for one in outcomes].count(type(None)) == 1
     assert keys_there(url) == [after for _, after in SWAP]
     assert counts(url) == {"audit": 2}
 
 
 def test_a_key_remembers_until_when_something_counts_that_it_signed(url: str) -> None:
-    assert on(url, lambda store: store.latest_expiry()) == [None]
+    assert on(url, reading(keys_repository.latest_expiry)) == [None]
     assert record(url, row("agent"), row("other"), row("third")) == [None] * 3
 
-    assert on(url, lambda store: store.latest_expiry()) == [NOW + 1]
+    assert on(url, reading(keys_repository.latest_expiry)) == [NOW + 1]
     assert keys_there(url) == [replace(KEY, signs_until=NOW + 1)]
 
 
 def test_what_a_key_signed_that_is_not_in_use_is_not_recorded(url: str) -> None:
-    on(url, lambda store: store.add_keys([OTHER]))
-    on(url, lambda store: store.change_keys(AuditEvent.KEYS_ROTATED, NOW, SWAP))
+    on(url, changing(keys_repository.add_keys, [OTHER]))
+    on(url, changing(keys_repository.change_keys, AuditEvent.KEYS_ROTATED, NOW, SWAP))
     for kid in (KEY.kid, "nobody"):
         [outcome] = on(url, recording(replace(row("agent"), kid=kid)))
         assert isinstance(outcome, KeyNotInUse)

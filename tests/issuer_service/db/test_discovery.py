@@ -1,16 +1,24 @@
-"""Where agents are found: what every ``Store`` does, on SQLite in memory and in a file, and on PostgreSQL."""
+"""Where agents are found: what every ``Database`` does, on SQLite in memory and in a file, and on PostgreSQL."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
+from issuer_service.agents import lifecycle_repository
 from issuer_service.agents.records import RegistrationRow
 from issuer_service.audit.records import AuditEvent
-from issuer_service.db.ports import Store
-from issuer_service.db.sql import SqlStore
-from issuer_service.discovery.postings_repository import hash_terms, place, posted, remove_postings
+from issuer_service.discovery import postings_repository
+from issuer_service.discovery import repository as discovery_repository
+from issuer_service.discovery.postings_repository import (
+    DiscoverySecret,
+    hash_terms,
+    place,
+    posted,
+    remove_postings,
+    renew,
+)
 from issuer_service.discovery.records import (
     START,
     Audience,
@@ -21,7 +29,9 @@ from issuer_service.discovery.records import (
     RenewalRow,
 )
 from issuer_service.status.records import CardRow, StatusChangeRow, StatusRow, StatusTaken
+from sdcard.io.database import Database
 from tests.issuer_service.db.test_contract import KEY, counts, on, record, row, url
+from tests.issuer_service.desk import changing, finding, reading
 from tests.postgres import query as sql
 from tests.world import NOW
 
@@ -38,7 +48,7 @@ def found_by(terms: Mapping[Audience, tuple[str, ...]], agent_id: str = "agent",
 
 
 def find(url: str, audience: Audience, *terms: str, after: int = START, limit: int = 10, at: int = NOW) -> FoundPage:
-    (page,) = on(url, lambda store: store.find_agents(DiscoveryQuery(audience, terms, after, limit, at)))
+    (page,) = on(url, finding(DiscoveryQuery(audience, terms, after, limit, at)))
     assert isinstance(page, FoundPage), page
     return page
 
@@ -70,8 +80,13 @@ def renewal(
 
 
 def write(url: str, *renewals: RenewalRow) -> list[BaseException | None]:
-    works = [lambda store, one=one: store.renew_discovery([one]) for one in renewals]
-    return on(url, *works)
+    def writing(renewal: RenewalRow) -> Callable[[Database], Awaitable[None]]:
+        async def work(database: Database) -> None:
+            await database.change(renew, await DiscoverySecret(database).current(), [renewal])
+
+        return work
+
+    return on(url, *map(writing, renewals))
 
 
 def open_list(url: str) -> None:
@@ -140,15 +155,18 @@ def test_an_agreement_ends_when_it_says(url: str) -> None:
 def test_a_status_hides_and_shows(url: str) -> None:
     record(url, found_by({PUBLIC: ("x",), INTERNAL: ("x",)}), found_by({PUBLIC: ("x",)}, "other"))
 
-    on(url, lambda store: store.change_statuses(change(AuditEvent.CARDS_SUSPENDED, 2, context="public")))
+    on(url, changing(lifecycle_repository.change_statuses, change(AuditEvent.CARDS_SUSPENDED, 2, context="public")))
     assert (ids(find(url, PUBLIC, "x")), ids(find(url, INTERNAL, "x"))) == (["other"], ["agent"])
-    on(url, lambda store: store.change_statuses(change(AuditEvent.CARDS_REINSTATED, 0)))
+    on(url, changing(lifecycle_repository.change_statuses, change(AuditEvent.CARDS_REINSTATED, 0)))
     assert sorted(ids(find(url, PUBLIC, "x"))) == ["agent", "other"]
-    on(url, lambda store: store.change_statuses(change(AuditEvent.CARDS_REVOKED, 1, batch_id="another")))
+    on(url, changing(lifecycle_repository.change_statuses, change(AuditEvent.CARDS_REVOKED, 1, batch_id="another")))
     assert sorted(ids(find(url, PUBLIC, "x"))) == ["agent", "other"]
-    on(url, lambda store: store.change_statuses(change(AuditEvent.CARDS_REVOKED, 1, subject="mallory")))
+    on(url, changing(lifecycle_repository.change_statuses, change(AuditEvent.CARDS_REVOKED, 1, subject="mallory")))
     assert sorted(ids(find(url, PUBLIC, "x"))) == ["agent", "other"]
-    on(url, lambda store: store.change_statuses(change(AuditEvent.CARDS_REVOKED, 1, batch_id="batch of agent")))
+    on(
+        url,
+        changing(lifecycle_repository.change_statuses, change(AuditEvent.CARDS_REVOKED, 1, batch_id="batch of agent")),
+    )
     assert (ids(find(url, PUBLIC, "x")), ids(find(url, INTERNAL, "x"))) == (["other"], [])
 
 
@@ -168,10 +186,10 @@ def test_of_many_renewals_one_is_written_whole(url: str) -> None:
     (one,) = find(url, PUBLIC, "y").rows
     assert (one.size, one.renew_at, one.expires_at) == (5, NOW + 50, NOW + 100)
     assert ids(find(url, PUBLIC, "old")) == []
-    assert on(url, lambda store: store.read_discovery_cards([one.position, 1], NOW)) == [
+    assert on(url, lambda database: discovery_repository.read_cards(database, [one.position, 1], NOW)) == [
         {one.position: ("agent", "text~")}
     ]
-    assert on(url, lambda store: store.read_discovery_cards([one.position], NOW + 100)) == [
+    assert on(url, lambda database: discovery_repository.read_cards(database, [one.position], NOW + 100)) == [
         dict[int, tuple[str, str]]()
     ]
     assert sql(url, "SELECT for_discovery FROM cards ORDER BY digest") == [[(0,), (1,)]]
@@ -181,7 +199,7 @@ def test_a_renewal_does_not_overwrite_what_an_owner_did(url: str) -> None:
     record(url, found_by({PUBLIC: ("x",)}), found_by({PUBLIC: ("x",)}, "other"))
     open_list(url)
     late = [renewal(url), renewal(url, "other", index=8)]
-    on(url, lambda store: store.change_statuses(change(AuditEvent.CARDS_SUSPENDED, 2)))
+    on(url, changing(lifecycle_repository.change_statuses, change(AuditEvent.CARDS_SUSPENDED, 2)))
     record(url, found_by({PUBLIC: ("x",)}, "other", batch="second"))
     before = counts(url)
 
@@ -217,7 +235,7 @@ def test_what_an_sd_card_is_made_from_is_there(url: str) -> None:
     record(url, found_by({PUBLIC: ("x",), PARTNER: ("x",)}))
     (one,) = find(url, PARTNER, "x").rows
 
-    (found,) = on(url, lambda store: store.discovery_sources([one.position, 5]))
+    (found,) = on(url, reading(postings_repository.sources, [one.position, 5]))
 
     assert not isinstance(found, BaseException)
     (source,) = found
@@ -230,9 +248,9 @@ def test_an_agent_can_be_taken_out(url: str) -> None:
     many = tuple(f"term {number}" for number in range(1200))
     record(url, found_by({PUBLIC: many, INTERNAL: ("x",)}), found_by({PUBLIC: ("x",)}, "other"))
 
-    async def take_out(store: Store) -> None:
-        assert isinstance(store, SqlStore)
-        await store.database.change(lambda connection: remove_postings(connection, "agent"))
+    async def take_out(database: Database) -> None:
+        assert isinstance(database, Database)
+        await database.change(lambda connection: remove_postings(connection, "agent"))
 
     assert on(url, take_out) == [None]
 
@@ -250,7 +268,7 @@ def test_postings_of_several_agents_come_in_the_order_of_their_key() -> None:
 
 
 def test_processes_share_a_secret(url: str) -> None:
-    one, other = on(url, lambda store: store.discovery_secret(), lambda store: store.discovery_secret())
+    one, other = on(url, *[lambda database: DiscoverySecret(database).current()] * 2)
 
     assert one == other
     assert isinstance(one, bytes)

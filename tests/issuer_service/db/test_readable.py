@@ -8,11 +8,14 @@ import pytest
 from sqlalchemy import create_engine, insert, text
 from sqlalchemy.types import BigInteger
 
+from issuer_service.agents import lifecycle_repository
 from issuer_service.db import tables
-from issuer_service.db.sql import SqlStore
 from issuer_service.db.values import StoredJson
+from issuer_service.delegation import repository as delegation_repository
+from issuer_service.tokens import find_token, read_tokens
 from sdcard import Refused
-from tests.issuer_service.desk import Desk, ask
+from sdcard.io.database import Database
+from tests.issuer_service.desk import Desk, ask, reading
 from tests.world import NOW
 
 NAMES = ("1" * 32, "2" * 32, "3" * 32)
@@ -20,27 +23,27 @@ TOKENS = tuple(name * 2 for name in NAMES)
 MANY = 10
 
 
-async def grants(store: SqlStore) -> list[str]:
-    return [one.grant_id for one in await store.delegations.list_grants()]
+async def grants(database: Database) -> list[str]:
+    return [one.grant_id for one in await database.read(delegation_repository.list_grants)]
 
 
-async def approvals(store: SqlStore) -> list[str]:
-    return [one.approval_id for one in await store.delegations.list_approvals(NOW, MANY)]
+async def approvals(database: Database) -> list[str]:
+    return [one.approval_id for one in await database.read(delegation_repository.list_waiting, NOW, MANY)]
 
 
-async def tokens(store: SqlStore) -> list[str]:
-    return [one.digest for one in await store.read_tokens() if one.subject == "listed"]
+async def tokens(database: Database) -> list[str]:
+    return [one.digest for one in await database.read(read_tokens) if one.subject == "listed"]
 
 
-async def agents(store: SqlStore) -> list[str]:
-    return [one.agent_id for one in await store.list_agents("alice", None, "", MANY, NOW)]
+async def agents(database: Database) -> list[str]:
+    return [one.agent_id for one in await database.read(lifecycle_repository.list_agents, "alice", None, "", MANY, NOW)]
 
 
-async def batches(store: SqlStore) -> list[str]:
-    return [one.batch_id for one in await store.issued_for(NAMES[0], MANY, NOW)]
+async def batches(database: Database) -> list[str]:
+    return [one.batch_id for one in await database.read(lifecycle_repository.issued_for, NAMES[0], MANY, NOW)]
 
 
-LISTS: dict[str, Callable[[SqlStore], Any]] = {
+LISTS: dict[str, Callable[[Database], Any]] = {
     one.__name__: one for one in (grants, approvals, tokens, agents, batches)
 }
 NOT_LISTED = {
@@ -153,8 +156,8 @@ def test_pages_are_full_while_there_are_more(desk: Desk) -> None:
     execute(desk, text(f"UPDATE approvals SET scopes = '[' WHERE approval_id = '{NAMES[1]}'"))
     execute(desk, text(f"UPDATE agents SET card_format = CAST(x'ff' AS TEXT) WHERE agent_id = '{NAMES[1]}'"))
 
-    approved = ask(desk.url, lambda store: store.delegations.list_approvals(NOW, 2))
-    listed = ask(desk.url, lambda store: store.list_agents("alice", None, "", 2, NOW))
+    approved = ask(desk.url, reading(delegation_repository.list_waiting, NOW, 2))
+    listed = ask(desk.url, reading(lifecycle_repository.list_agents, "alice", None, "", 2, NOW))
 
     assert [one.approval_id for one in approved] == [NAMES[0], NAMES[2]]
     assert [one.agent_id for one in listed] == [NAMES[0], NAMES[2]]
@@ -165,10 +168,10 @@ def test_one_row_that_is_asked_for_and_cannot_be_read_is_refused(desk: Desk, sco
     fill(desk)
     for table in ("grants", "approvals", "tokens"):
         execute(desk, text(f"UPDATE {table} SET scopes = :scopes"), {"scopes": scopes})
-    asked: list[Callable[[SqlStore], Any]] = [
-        lambda store: store.delegations.find_grant(f"d{NAMES[0]}", "agent:b", NOW),
-        lambda store: store.delegations.find_waiting(NAMES[0], NOW),
-        lambda store: store.find_token(TOKENS[0]),
+    asked: list[Callable[[Database], Any]] = [
+        reading(delegation_repository.find_grant, f"d{NAMES[0]}", "agent:b", NOW),
+        reading(delegation_repository.find_waiting, NAMES[0], NOW),
+        lambda database: find_token(database, TOKENS[0]),
     ]
     for one in asked:
         with pytest.raises(Refused, match=r"store\.unavailable"):

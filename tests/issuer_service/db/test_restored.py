@@ -29,7 +29,7 @@ def register(desk: Desk, *numbers: int) -> None:
 
 
 def check(desk: Desk, restored: int | None = None) -> None:
-    ask(desk.url, lambda store: check_not_older(store, desk.checkpoints, restored))
+    ask(desk.url, lambda database: check_not_older(database, desk.checkpoints, restored))
 
 
 @pytest.fixture

@@ -19,13 +19,26 @@ from sqlalchemy import URL, Connection, create_engine, func, insert, select
 
 from issuer_service.agents.records import KeyRow, RegistrationRow
 from issuer_service.db.migrations import upgrade
-from issuer_service.db.sql import SqlStore, open_store
 from issuer_service.db.tables import grants, metadata, secrets, sessions
 from issuer_service.status.records import CardRow
 from sdcard import Misuse, Where
 from sdcard.errors import Part
+from sdcard.io.database import Database, open_database
 from sdcard.io.statements import Additions, Statement
-from tests.issuer_service.desk import TABLES, Desk, OpenDesk, ask, assert_refused, jwk, on_both_databases, request
+from tests.issuer_service.desk import (
+    TABLES,
+    Desk,
+    OpenDesk,
+    ask,
+    assert_refused,
+    changing,
+    jwk,
+    on_both_databases,
+    reading,
+    recording,
+    recording_all,
+    request,
+)
 from tests.world import NOW, at_once, key, raises_rule
 
 UNAVAILABLE = ("store.unavailable", "request")
@@ -47,13 +60,14 @@ ROW = RegistrationRow(
 DIES_AT_COMMIT = """
 import asyncio, os, sys
 from sqlalchemy import event
-from issuer_service.db.sql import open_store
+from sdcard.io.database import open_database
 from tests.issuer_service.db.test_sql import ROW
+from tests.issuer_service.desk import recording
 
 async def die() -> None:
-    store = open_store(sys.argv[1])
-    event.listen(store.database.engine, "commit", lambda _: os._exit(9))
-    await store.record_registration(ROW)
+    database = open_database(sys.argv[1])
+    event.listen(database.engine, "commit", lambda _: os._exit(9))
+    await recording(ROW)(database)
 
 asyncio.run(die())
 """
@@ -64,12 +78,12 @@ def run_on(desk: Desk, *rows: RegistrationRow) -> None:
     """Record the registrations one after another."""
 
     async def record() -> None:
-        store = open_store(desk.url)
+        database = open_database(desk.url)
         try:
             for row in rows:
-                await store.record_registration(row)
+                await recording(row)(database)
         finally:
-            await store.close()
+            await database.close()
 
     asyncio.run(record())
 
@@ -96,14 +110,14 @@ def test_upgrading_again_changes_nothing(desk: Desk) -> None:
 
 def test_the_file_is_in_wal_mode_and_connections_are_careful(desk: Desk) -> None:
     async def pragmas() -> list[object]:
-        store = open_store(desk.url)
+        database = open_database(desk.url)
         names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
         try:
-            return await store.database.read(
+            return await database.read(
                 lambda connection: [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in names]
             )
         finally:
-            await store.close()
+            await database.close()
 
     assert asyncio.run(pragmas()) == ["wal", 2, 1, 10_000]
 
@@ -143,9 +157,9 @@ def test_a_row_that_is_there_already_changes_nothing(desk: Desk) -> None:
 
 def test_a_read_only_database_is_unavailable_for_writing_alone(desk: Desk) -> None:
     before = desk.rows()
-    store = open_store(f"sqlite+aiosqlite:///file:{desk.file}?mode=ro&uri=true")
+    database = open_database(f"sqlite+aiosqlite:///file:{desk.file}?mode=ro&uri=true")
 
-    with desk.open(store) as registry:
+    with desk.open(database) as registry:
         response = registry.post(request())
         assert_refused(response, 503, UNAVAILABLE)
         assert int(response.headers["retry-after"]) > 0
@@ -157,7 +171,7 @@ def test_a_read_only_database_is_unavailable_for_writing_alone(desk: Desk) -> No
 
 def test_a_locked_database_is_unavailable_and_then_is_not(desk: Desk) -> None:
     before = desk.rows()
-    with desk.open(open_store(desk.url, patience=0.1)) as registry:
+    with desk.open(open_database(desk.url, patience=0.1)) as registry:
         with closing(sqlite3.connect(desk.file, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             assert_refused(registry.post(request()), 503, UNAVAILABLE)
@@ -169,7 +183,7 @@ def test_a_locked_database_is_unavailable_and_then_is_not(desk: Desk) -> None:
 def test_a_locked_database_leaves_readers_alone(desk: Desk) -> None:
     latencies, done = list[float](), threading.Event()
     bodies = iter([request(f"agent-{n}") for n in range(30)])
-    with desk.open(open_store(desk.url, patience=1.0)) as registry:
+    with desk.open(open_database(desk.url, patience=1.0)) as registry:
 
         def look() -> None:
             while not done.is_set():
@@ -226,7 +240,7 @@ def test_a_file_of_any_name_is_opened(tmp_path: Path) -> None:
 
 
 def test_a_database_that_is_not_there_is_unavailable(desk: Desk, tmp_path: Path) -> None:
-    with desk.open(open_store(f"sqlite+aiosqlite:///{tmp_path}/nowhere/x.sqlite")) as registry:
+    with desk.open(open_database(f"sqlite+aiosqlite:///{tmp_path}/nowhere/x.sqlite")) as registry:
         assert_refused(registry.post(request()), 503, UNAVAILABLE)
         assert_refused(registry.read(), 503, UNAVAILABLE)
 
@@ -235,12 +249,12 @@ def test_a_file_that_is_no_database_is_unavailable(desk: Desk, tmp_path: Path) -
     file = tmp_path / "text.sqlite"
     file.write_text("this is not a database, though it is long enough to be taken for one " * 20)
 
-    with desk.open(open_store(f"sqlite+aiosqlite:///{file}")) as registry:
+    with desk.open(open_database(f"sqlite+aiosqlite:///{file}")) as registry:
         assert_refused(registry.post(request()), 503, UNAVAILABLE)
 
 
 def test_a_database_that_was_never_prepared_is_unavailable(desk: Desk, tmp_path: Path) -> None:
-    with desk.open(open_store(f"sqlite+aiosqlite:///{tmp_path}/empty.sqlite")) as registry:
+    with desk.open(open_database(f"sqlite+aiosqlite:///{tmp_path}/empty.sqlite")) as registry:
         assert_refused(registry.read(), 503, UNAVAILABLE)
 
 
@@ -256,7 +270,7 @@ def test_a_process_that_dies_before_the_commit_leaves_nothing(desk: Desk) -> Non
         registry.register(request())
 
 
-@pytest.mark.parametrize("prepare", [open_store, upgrade])
+@pytest.mark.parametrize("prepare", [open_database, upgrade])
 @pytest.mark.parametrize(
     "url",
     [
@@ -324,7 +338,7 @@ def test_records_with_and_without_an_interaction_go_along_one_chain(desk: Desk) 
         for n, interaction in enumerate([None, "first", None, "second"])
     ]
 
-    ask(desk.url, lambda store: store.record_registrations(rows))
+    ask(desk.url, recording_all(rows))
 
     assert [record.get("interaction_id") for record in desk.audit()] == [None, "first", None, "second"]
     assert desk.differences() == []
@@ -338,7 +352,7 @@ def test_rows_of_different_columns_are_no_one_statement(desk: Desk) -> None:
         return adding.write(connection, {"digest": "b", "expires_at": 1}, one)
 
     with pytest.raises(AssertionError, match="lost"):
-        ask(desk.url, lambda store: store.database.change(write))
+        ask(desk.url, changing(write))
 
 
 @pytest.mark.parametrize(
@@ -354,17 +368,17 @@ def test_no_row_that_is_added_is_lost_in_part(desk: Desk, rows: dict[str, list[d
     adding = Additions(sessions)
 
     with pytest.raises(AssertionError, match="lost"):
-        ask(desk.url, lambda store: store.database.change(lambda connection: adding.write(connection, **rows)))
+        ask(desk.url, lambda database: database.change(lambda connection: adding.write(connection, **rows)))
 
 
 @on_both_databases
 @pytest.mark.parametrize("rows", [{}, {"secrets": []}, {"grants": [], "secrets": []}])
 def test_where_there_is_nothing_to_add_nothing_is_asked(desk: Desk, rows: dict[str, list[dict[str, object]]]) -> None:
-    adding, before = Additions(grants, secrets), ask(desk.url, lambda store: store.database.read(_secrets))
+    adding, before = Additions(grants, secrets), ask(desk.url, lambda database: database.read(_secrets))
 
-    ask(desk.url, lambda store: store.database.change(lambda connection: adding.write(connection, **rows)))
+    ask(desk.url, lambda database: database.change(lambda connection: adding.write(connection, **rows)))
 
-    assert ask(desk.url, lambda store: store.database.read(_secrets)) == before
+    assert ask(desk.url, lambda database: database.read(_secrets)) == before
 
 
 def _secrets(connection: Connection) -> list[str]:
@@ -384,7 +398,7 @@ def test_what_is_added_to_several_tables_is_what_is_read(desk: Desk) -> None:
         "secrets": [{"name": text, "value": bytes(range(256))} for text in texts],
     }
 
-    ask(desk.url, lambda store: store.database.change(lambda connection: adding.write(connection, **added)))
+    ask(desk.url, lambda database: database.change(lambda connection: adding.write(connection, **added)))
 
     def read(connection: Connection) -> dict[str, list[dict[str, object]]]:
         own = select(secrets).where(secrets.c.name.in_(texts))
@@ -393,7 +407,7 @@ def test_what_is_added_to_several_tables_is_what_is_read(desk: Desk) -> None:
             "secrets": sorted((dict(row) for row in connection.execute(own).mappings()), key=_place_in(texts)),
         }
 
-    assert ask(desk.url, lambda store: store.database.read(read)) == added
+    assert ask(desk.url, reading(read)) == added
 
 
 _TIMES = {"created_at": 1, "expires_at": 2}
@@ -408,12 +422,12 @@ def test_a_connection_whose_statement_was_given_up_is_used_by_nobody(desk: Desk)
     """Nobody knows what it still answers."""
     slow, who = Statement(select(func.pg_sleep(60))), Statement(select(func.pg_backend_pid()))
 
-    async def give_up_in_between(store: SqlStore) -> list[object]:
-        before = await store.database.read(lambda connection: who.read(connection, {}))
+    async def give_up_in_between(database: Database) -> list[object]:
+        before = await database.read(lambda connection: who.read(connection, {}))
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.2):
-                await store.database.read(lambda connection: slow.read(connection, {}))
-        after = await store.database.read(lambda connection: who.read(connection, {}))
-        return [before[0][0] == after[0][0], store.connections_in_use()]
+                await database.read(lambda connection: slow.read(connection, {}))
+        after = await database.read(lambda connection: who.read(connection, {}))
+        return [before[0][0] == after[0][0], database.connections_in_use()]
 
     assert ask(desk.url, give_up_in_between) == [False, 0]

@@ -7,6 +7,7 @@ from urllib.parse import quote_plus
 
 import httpx2
 
+from issuer_service.delegation import repository as delegation_repository
 from issuer_service.delegation.records import GrantRow
 from sdcard import Challenge, accept_sd_card, present, select_all
 from sdcard.delegation import ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE, Delegation
@@ -14,7 +15,7 @@ from sdcard.delegation import read_delegated_token as read
 from sdcard.issued import Acceptance
 from sdcard.jose.jws import Signer
 from sdcard.trust import TrustedIssuers
-from tests.issuer_service.desk import Desk, OpenDesk, ask, jwk, request, request_with_card
+from tests.issuer_service.desk import Desk, OpenDesk, ask, changing, jwk, request, request_with_card
 from tests.world import ISSUER, key
 
 TOKEN_ENDPOINT = f"{ISSUER}/token"
@@ -49,12 +50,12 @@ class Office:
         """A grant between parties; those of one letter are agents. Its id."""
         now, grant_id = int(self.desk.clock.now()), self.desk.salts.draw(1).hex()
         row = GrantRow(grant_id, party(delegator), party(target), tuple(scopes), tuple(sensitive), now, now + lifetime)
-        ask(self.desk.url, lambda store: store.delegations.add_grant(row))
+        ask(self.desk.url, changing(delegation_repository.add_grant, row))
         return grant_id
 
     def remove_grant(self, grant_id: str) -> None:
         now = int(self.desk.clock.now())
-        assert ask(self.desk.url, lambda store: store.delegations.remove_grant(grant_id, now)) is not None
+        assert ask(self.desk.url, changing(delegation_repository.remove_grant, grant_id, now)) is not None
 
     def nonce(self, owner: str) -> str:
         return str(self.registry.done("POST", "/nonces", token=self.tokens[owner])["nonce"])

@@ -200,7 +200,7 @@ def test_what_many_clients_wait_for_hides_nothing(office: Office, desk: Desk) ->
                 insert(approvals).values(values | {"state": row.state.value, "open_for": row.approval_id})
             )
 
-    ask(desk.url, lambda store: store.database.change(work))
+    ask(desk.url, lambda database: database.change(work))
 
     pages, cursor = [listed(office)], ""
     while cursor := pages[-1]["next_cursor"]:

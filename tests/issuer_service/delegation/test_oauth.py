@@ -10,10 +10,10 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from issuer_service.access import Limit, Scope
-from issuer_service.db.sql import open_store
 from issuer_service.delegation.endpoints import mounted
 from sdcard.delegation import SD_AGENT_CARD_TYPE, BoundRequest, Chain, verify_bound_token, verify_delegated_token
 from sdcard.dpop import create_dpop_proof
+from sdcard.io.database import open_database
 from sdcard.io.key_files import public_jwks
 from sdcard.io.replay_cache import MemoryReplayRecord
 from tests.identity import LIMITS, SERVER, access_token, server
@@ -322,7 +322,7 @@ def test_the_router_in_an_application_of_ones_own(desk: Desk) -> None:
         office.grant("a", "b")
         presented = office.presentation("a")
     app = FastAPI()
-    app.include_router(mounted(desk.container(open_store(desk.url))))
+    app.include_router(mounted(desk.container(open_database(desk.url))))
     with TestClient(app) as client:
         registry.client = client
         token = office.issued(office.show("a", "b", subject_token=presented))

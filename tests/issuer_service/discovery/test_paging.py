@@ -14,7 +14,6 @@ import pytest
 from issuer_service.access import Caller, Limit, Scope
 from issuer_service.agents.registration import register_agent
 from issuer_service.container import Container
-from issuer_service.db.sql import open_store
 from issuer_service.discovery import repository as finding
 from issuer_service.discovery import service
 from issuer_service.discovery.records import START
@@ -23,6 +22,7 @@ from issuer_service.status.service import REINSTATE, REVOKE, SUSPEND, change_sta
 from sdcard import DEFAULT_POLICY
 from sdcard.encoding import decode_base64url
 from sdcard.errors import Part, Where
+from sdcard.io.database import open_database
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, jwk, on_both_databases, request_with_card
 from tests.issuer_service.discovery.seekers import register
 from tests.postgres import query as sql
@@ -210,7 +210,7 @@ def test_an_answer_is_bounded_in_size(registry: OpenDesk, monkeypatch: pytest.Mo
 
 @contextmanager
 def two(desk: Desk) -> Iterator[list[Container]]:
-    yield [desk.container(open_store(desk.url), salts=RecordingSalts(f"process {n}")) for n in range(2)]
+    yield [desk.container(open_database(desk.url), salts=RecordingSalts(f"process {n}")) for n in range(2)]
 
 
 OWNER = Caller("alice", "", {})
@@ -268,7 +268,7 @@ def test_while_owners_change_everything_nobody_comes_twice_and_no_revoked_one_co
                     assert set(await walk(wirings, context, 4)) == {name(n) for n in range(12) if n % 3}
             finally:
                 for container in wirings:
-                    await container.store.close()
+                    await container.database.close()
 
     asyncio.run(work())
 
@@ -289,7 +289,7 @@ def test_an_sd_card_that_is_made_while_its_agent_is_revoked_is_revoked_too(desk:
                 assert await walk(wirings, "public", 4) == []
             finally:
                 for container in wirings:
-                    await container.store.close()
+                    await container.database.close()
 
     asyncio.run(work())
 

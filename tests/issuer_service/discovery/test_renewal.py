@@ -2,15 +2,17 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, update
+from sqlalchemy import Connection, create_engine, update
 
+from issuer_service import monitoring
 from issuer_service.access import Limit, Scope
-from issuer_service.db.sql import SqlStore, open_store
 from issuer_service.db.tables import agents
+from issuer_service.discovery import postings_repository
 from issuer_service.discovery.records import Audience, DiscoveryQuery, RenewalRow
 from issuer_service.discovery.renewal import renew
 from issuer_service.keys.ring import STALE
@@ -22,7 +24,7 @@ from sdcard.issuer import DAY, issuing_step
 from sdcard.jose.jws import Signer
 from sdcard.policy.document import read_policy
 from sdcard.rules import Rule
-from tests.issuer_service.desk import Desk, FixedKeys, OpenDesk, assert_refused, on_both_databases
+from tests.issuer_service.desk import Desk, FixedKeys, OpenDesk, assert_refused, finding, on_both_databases
 from tests.issuer_service.discovery.seekers import found_cards, register, status_of
 from tests.issuer_service.keys.test_rotation import add, remove, rotate
 from tests.world import NOW, RecordingSalts
@@ -75,37 +77,48 @@ def test_both_that_hold_can_be_revoked(desk: Desk, registry: OpenDesk, everywher
     assert {row[2] for row in desk.rows()["status_entries"]} == {1}
 
 
-class ReadOnly(SqlStore):
-    """A store that cannot write just now."""
+UNAVAILABLE = Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
 
-    async def renew_discovery(self, renewals: Sequence[RenewalRow]) -> None:
+
+@contextmanager
+def read_only(desk: Desk) -> Iterator[OpenDesk]:
+    """A registry whose database cannot write just now."""
+
+    def refuse(*_: object) -> None:
         raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
 
-    async def check_commit(self) -> None:
-        raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
+    with desk.open() as registry, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(postings_repository, "renew", refuse)
+        patched.setattr(monitoring, "check_commit", refuse)
+        yield registry
 
 
 def test_what_still_holds_is_given_when_it_cannot_be_renewed(desk: Desk, everywhere: str) -> None:
     with desk.open() as registry:
         register(registry, "public")
         first = the_card(desk, registry, everywhere)
-    with desk.open(ReadOnly(open_database(desk.url))) as registry:
+    with read_only(desk) as registry:
         desk.clock.advance(7 * DAY)
         assert place(the_card(desk, registry, everywhere)) == place(first)
         desk.clock.advance(7 * DAY)
         assert_refused(registry.look_for("public", everywhere, **ROUTE), 503, ("store.unavailable", "request"))
 
 
-class OneCannotBeWritten(SqlStore):
-    """A store that cannot write one agent, or some."""
+@contextmanager
+def refusing_to_write(
+    desk: Desk, refused: Collection[str] = ("agent-1",), failure: Exception = UNAVAILABLE
+) -> Iterator[OpenDesk]:
+    """A registry whose database cannot write one agent, or some."""
+    renew = postings_repository.renew
 
-    failure: Exception = Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
-    refused = frozenset({"agent-1"})
+    def renew_others(connection: Connection, secret: bytes, renewals: Sequence[RenewalRow]) -> None:
+        if any(one.agent_id in refused for one in renewals):
+            raise failure
+        renew(connection, secret, renewals)
 
-    async def renew_discovery(self, renewals: Sequence[RenewalRow]) -> None:
-        if any(one.agent_id in self.refused for one in renewals):
-            raise self.failure
-        await super().renew_discovery(renewals)
+    with desk.open() as registry, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(postings_repository, "renew", renew_others)
+        yield registry
 
 
 ALL = [f"agent-{number}" for number in range(3)]
@@ -131,9 +144,7 @@ def found_page_by_page(registry: OpenDesk, token: str) -> list[str]:
 def test_an_agent_that_cannot_be_written_leaves_the_others_of_its_page(
     desk: Desk, everywhere: str, failure: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = OneCannotBeWritten(open_database(desk.url))
-    store.failure = failure
-    with desk.open(store) as registry:
+    with refusing_to_write(desk, failure=failure) as registry:
         for name in ALL:
             register(registry, "public", agent_id=name)
         assert sorted(registry.found("public", everywhere, **ROUTE)) == OTHERS
@@ -147,9 +158,7 @@ def test_agents_that_the_database_refuses_hide_no_others(
 ) -> None:
     """Whatever the pages are: a page that holds only agents that are refused is empty, and leads on."""
     names = [f"agent-{number}" for number in range(6)]
-    store = OneCannotBeWritten(open_database(desk.url))
-    store.refused = frozenset(names[:count])
-    with desk.open(store) as registry:
+    with refusing_to_write(desk, names[:count]) as registry:
         for name in names:
             register(registry, "public", agent_id=name)
         assert found_page_by_page(registry, everywhere) == names[count:]
@@ -158,8 +167,7 @@ def test_agents_that_the_database_refuses_hide_no_others(
 
 
 def test_a_page_of_agents_that_are_all_refused_is_empty(desk: Desk, everywhere: str) -> None:
-    store = OneCannotBeWritten(open_database(desk.url))
-    with desk.open(store) as registry:
+    with refusing_to_write(desk) as registry:
         register(registry, "public", agent_id="agent-1")
         assert registry.found("public", everywhere, **ROUTE) == []
 
@@ -208,7 +216,7 @@ def test_an_agent_that_cannot_be_renewed_is_left_out_while_others_still_hold(des
             register(registry, "public", agent_id=name)
         assert sorted(registry.found("public", everywhere, **ROUTE)) == OTHERS
         register(registry, "public", agent_id="agent-1")
-    with desk.open(ReadOnly(open_database(desk.url))) as registry:
+    with read_only(desk) as registry:
         assert sorted(registry.found("public", everywhere, **ROUTE)) == OTHERS
 
 
@@ -218,15 +226,15 @@ def test_of_two_processes_that_renew_at_once_one_writes(desk: Desk, registry: Op
         register(registry, "public", agent_id=f"agent-{number}")
 
     async def work() -> None:
-        wirings = [desk.container(open_store(desk.url), salts=RecordingSalts(str(n))) for n in range(4)]
+        wirings = [desk.container(open_database(desk.url), salts=RecordingSalts(str(n))) for n in range(4)]
         asked = DiscoveryQuery(Audience("public", ""), ("text:route",), -1, 10, NOW)
         try:
-            rows = (await wirings[0].store.find_agents(asked)).rows
+            rows = (await finding(asked)(wirings[0].database)).rows
             assert len(rows) == 4
             await asyncio.gather(*(renew(container, [row.position for row in rows], NOW) for container in wirings))
         finally:
             for container in wirings:
-                await container.store.close()
+                await container.database.close()
 
     asyncio.run(work())
 
@@ -356,12 +364,12 @@ def test_the_answers_do_not_tell_who_else_is_a_partner(desk: Desk) -> None:
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_wiring_names_what_decides_the_same_way_each_time(desk: Desk, count: int) -> None:
-    names = {desk.container(open_store(desk.url), policy=AGREED).decided_by for _ in range(count)}
+    names = {desk.container(open_database(desk.url), policy=AGREED).decided_by for _ in range(count)}
     others = {
-        desk.container(open_store(desk.url)).decided_by,
-        desk.container(open_store(desk.url), policy=narrowed()).decided_by,
-        desk.container(open_store(desk.url), policy=narrowed("provider")).decided_by,
-        desk.container(open_store(desk.url), issuer="https://other.example").decided_by,
+        desk.container(open_database(desk.url)).decided_by,
+        desk.container(open_database(desk.url), policy=narrowed()).decided_by,
+        desk.container(open_database(desk.url), policy=narrowed("provider")).decided_by,
+        desk.container(open_database(desk.url), issuer="https://other.example").decided_by,
     }
 
     assert len(names) == 1

@@ -36,8 +36,8 @@ def vault(hsm: SoftHsm) -> Vault:
 def move_into(desk: Desk, vault: Vault) -> str:
     """From now on the card key is one that was made in the token."""
     now = desk.clock.now()
-    made = on(desk, lambda store: service.add_token_key(store, vault, KeyUse.CARDS, now))
-    on(desk, lambda store: service.rotate(store, vault, KeyUse.CARDS, now, at_once=True))
+    made = on(desk, lambda database: service.add_token_key(database, vault, KeyUse.CARDS, now))
+    on(desk, lambda database: service.rotate(database, vault, KeyUse.CARDS, now, at_once=True))
     return made.kid
 
 
@@ -100,7 +100,7 @@ def test_without_the_token_nothing_is_half_done_and_with_it_all_goes_on(desk: De
 
 def test_a_key_that_the_token_does_not_sign_with_takes_nobodys_place(desk: Desk, hsm: SoftHsm, vault: Vault) -> None:
     now = desk.clock.now()
-    on(desk, lambda store: service.add_token_key(store, vault, KeyUse.CARDS, now))
+    on(desk, lambda database: service.add_token_key(database, vault, KeyUse.CARDS, now))
     before = desk.rows()
     assert vault.token is not None
     label = vault.token.address.label
@@ -108,7 +108,7 @@ def test_a_key_that_the_token_does_not_sign_with_takes_nobodys_place(desk: Desk,
     hsm.in_module(lambda module: module.reinitialize())
 
     with raises_rule(*UNAVAILABLE):
-        on(desk, lambda store: service.rotate(store, vault, KeyUse.CARDS, now, at_once=True))
+        on(desk, lambda database: service.rotate(database, vault, KeyUse.CARDS, now, at_once=True))
     assert desk.rows() == before
     assert states(desk) == ["active", "next"]
 
@@ -124,8 +124,8 @@ def test_a_process_without_the_token_says_which_one_it_needs(desk: Desk, vault: 
 def test_a_retired_key_of_a_token_can_still_be_found_there(desk: Desk, vault: Vault) -> None:
     kid = move_into(desk, vault)
     now = desk.clock.now()
-    on(desk, lambda store: service.add_token_key(store, vault, KeyUse.CARDS, now))
-    on(desk, lambda store: service.rotate(store, vault, KeyUse.CARDS, now, at_once=True))
+    on(desk, lambda database: service.add_token_key(database, vault, KeyUse.CARDS, now))
+    on(desk, lambda database: service.rotate(database, vault, KeyUse.CARDS, now, at_once=True))
 
     assert vault.token is not None
     assert vault.open(keys_of(desk)[kid]).signer is None
@@ -136,12 +136,12 @@ def test_a_registry_that_has_left_its_token_starts_without_it(desk: Desk, vault:
     kid = move_into(desk, vault)
     desk.clock.advance(service.LEAD)
     now = desk.clock.now()
-    on(desk, lambda store: service.add_key(store, vault, KeyUse.CARDS, SignatureAlgorithm.ES256, now))
+    on(desk, lambda database: service.add_key(database, vault, KeyUse.CARDS, SignatureAlgorithm.ES256, now))
     with desk.open(vault=vault) as registry:
         card_of(registry)
-    on(desk, lambda store: service.rotate(store, vault, KeyUse.CARDS, now, at_once=True))
+    on(desk, lambda database: service.rotate(database, vault, KeyUse.CARDS, now, at_once=True))
 
-    on(desk, lambda store: service.check_keys(store, Vault(KEK)))
+    on(desk, lambda database: service.check_keys(database, Vault(KEK)))
     with desk.open() as registry:
         assert kid in published(registry)
         assert kid_of(card_of(registry)) == published(registry)[0] != kid

@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 
 import httpx2
 import pytest
+from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from issuer_service.db.ports import Store
-from issuer_service.db.sql import SqlStore, open_store
+from issuer_service.keys import repository as keys_repository
+from issuer_service.keys import ring as ring_of_keys
 from issuer_service.keys import service
 from issuer_service.keys.repository import KeysChanged, KeyState, KeyUse, RegistryKeyRow
 from issuer_service.keys.ring import STALE, KeyRing, is_published
@@ -25,7 +26,7 @@ from issuer_service.keys.service import LEAD
 from sdcard import Misuse, Refused, TrustedIssuers, Where
 from sdcard.errors import Part
 from sdcard.instants import MAX_SKEW
-from sdcard.io.database import Database
+from sdcard.io.database import Database, open_database
 from sdcard.io.key_files import generate_jwk
 from sdcard.issuer import DAY
 from sdcard.jose.algorithms import SignatureAlgorithm
@@ -43,6 +44,7 @@ from tests.issuer_service.desk import (
     key_row,
     on_both_databases,
     private_jwk,
+    reading,
     request,
     seed_keys,
 )
@@ -55,33 +57,35 @@ T = TypeVar("T")
 CARDS, STATUS = KeyUse.CARDS, KeyUse.STATUS
 
 
-def on(desk: Desk, work: Callable[[Store], Awaitable[T]]) -> T:
+def on(desk: Desk, work: Callable[[Database], Awaitable[T]]) -> T:
     """What an operator's command does, in a process of its own."""
 
     async def run() -> T:
-        store = open_store(desk.url)
+        database = open_database(desk.url)
         try:
-            return await work(store)
+            return await work(database)
         finally:
-            await store.close()
+            await database.close()
 
     return asyncio.run(run())
 
 
 def add(desk: Desk, use: KeyUse = CARDS) -> str:
-    return on(desk, lambda store: service.add_key(store, VAULT, use, SignatureAlgorithm.ES256, desk.clock.now())).kid
+    return on(
+        desk, lambda database: service.add_key(database, VAULT, use, SignatureAlgorithm.ES256, desk.clock.now())
+    ).kid
 
 
 def rotate(desk: Desk, use: KeyUse = CARDS, at_once: bool = False) -> tuple[str, str]:
-    return on(desk, lambda store: service.rotate(store, VAULT, use, desk.clock.now(), at_once=at_once))
+    return on(desk, lambda database: service.rotate(database, VAULT, use, desk.clock.now(), at_once=at_once))
 
 
 def remove(desk: Desk, kid: str) -> RegistryKeyRow:
-    return on(desk, lambda store: service.remove(store, VAULT, kid, desk.clock.now()))
+    return on(desk, lambda database: service.remove(database, VAULT, kid, desk.clock.now()))
 
 
 def keys_of(desk: Desk) -> dict[str, RegistryKeyRow]:
-    return {row.kid: row for row in on(desk, lambda store: store.read_keys())}
+    return {row.kid: row for row in on(desk, reading(keys_repository.read_keys))}
 
 
 def states(desk: Desk, use: KeyUse = CARDS) -> list[str]:
@@ -329,12 +333,12 @@ import asyncio, os, signal, sys, time
 from sqlalchemy import event
 from issuer_service.keys import service
 from issuer_service.keys.repository import KeyUse
-from issuer_service.db.sql import open_store
+from sdcard.io.database import open_database
 from sdcard.io import statements
 from tests.issuer_service.desk import VAULT
 
 async def die() -> None:
-    store, left = open_store(sys.argv[1]), [int(sys.argv[2])]
+    database, left = open_database(sys.argv[1]), [int(sys.argv[2])]
 
     def executed(*_: object) -> None:
         left[0] -= 1
@@ -343,11 +347,11 @@ async def die() -> None:
 
     execute = statements.execute
     statements.execute = lambda *arguments: (execute(*arguments), executed())[0]
-    engine = store.database.engine
+    engine = database.engine
     event.listen(engine, "after_cursor_execute", executed)
     event.listen(engine, "commit", executed)
-    await service.rotate(store, VAULT, KeyUse.CARDS, time.time(), at_once=True)
-    await store.close()
+    await service.rotate(database, VAULT, KeyUse.CARDS, time.time(), at_once=True)
+    await database.close()
 
 asyncio.run(die())
 """
@@ -458,7 +462,7 @@ def test_a_row_of_a_key_that_cannot_be_read_refuses_all_and_a_process_goes_on(de
         desk.clock.advance(STALE)
         registry.register(request())
     with pytest.raises(Refused, match=r"store\.unavailable"):
-        ask(desk.url, lambda store: store.read_keys())
+        ask(desk.url, reading(keys_repository.read_keys))
 
 
 def test_a_use_whose_active_key_cannot_be_opened_waits(desk: Desk) -> None:
@@ -478,33 +482,30 @@ def test_sealing_anew_disturbs_nobody_and_then_only_the_new_key_opens(desk: Desk
     add(desk)
     with desk.open() as registry:
         before = published(registry)
-        assert on(desk, lambda store: service.reseal(store, KEK, other, desk.clock.now())) == 5
+        assert on(desk, lambda database: service.reseal(database, KEK, other, desk.clock.now())) == 5
         desk.clock.advance(STALE)
         assert published(registry) == before
         assert card_of(registry)
-    on(desk, lambda store: service.check_keys(store, Vault(other)))
+    on(desk, lambda database: service.check_keys(database, Vault(other)))
     with pytest.raises(Misuse, match="another key-encryption key"):
-        on(desk, lambda store: service.check_keys(store, VAULT))
+        on(desk, lambda database: service.check_keys(database, VAULT))
     with pytest.raises(Misuse, match="another key-encryption key"):
-        on(desk, lambda store: service.reseal(store, KEK, other, desk.clock.now()))
+        on(desk, lambda database: service.reseal(database, KEK, other, desk.clock.now()))
 
 
-def test_a_rotation_and_a_sealing_at_once_do_not_undo_each_other(desk: Desk) -> None:
+def test_a_rotation_and_a_sealing_at_once_do_not_undo_each_other(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a command read before the other one wrote is not written back."""
     add(desk)
     stale = [row for row in keys_of(desk).values() if row.use is CARDS]
-    on(desk, lambda store: service.reseal(store, KEK, KeyEncryptionKey(b"changed!" * 4), desk.clock.now()))
-
-    class Reader(SqlStore):
-        async def read_keys(self) -> tuple[RegistryKeyRow, ...]:
-            return tuple(stale)
+    on(desk, lambda database: service.reseal(database, KEK, KeyEncryptionKey(b"changed!" * 4), desk.clock.now()))
 
     async def late() -> None:
-        store = Reader(open_store(desk.url).database)
+        database = open_database(desk.url)
+        monkeypatch.setattr(keys_repository, "read_keys", lambda connection: tuple(stale))
         try:
-            await service.rotate(store, VAULT, CARDS, desk.clock.now(), at_once=True)
+            await service.rotate(database, VAULT, CARDS, desk.clock.now(), at_once=True)
         finally:
-            await store.close()
+            await database.close()
 
     before = desk.rows()
     with pytest.raises(KeysChanged):
@@ -535,15 +536,15 @@ def test_the_keys_of_an_older_registry_are_taken_over(tmp_path: Path) -> None:
     query(desk.url, "DELETE FROM registry_keys")
     now, first = desk.clock.now(), generate_jwk(SignatureAlgorithm.ES256)
     with pytest.raises(Misuse, match="sdcard keys import cards FILE"):
-        on(desk, lambda store: service.make_missing(store, VAULT, now))
+        on(desk, lambda database: service.make_missing(database, VAULT, now))
 
-    on(desk, lambda store: service.import_public_key(store, VAULT, CARDS, key(70).public_key, now))
-    card = on(desk, lambda store: service.import_private_key(store, VAULT, CARDS, first, now))
-    status = on(desk, lambda store: service.import_private_key(store, VAULT, STATUS, private_jwk(key(71)), now))
+    on(desk, lambda database: service.import_public_key(database, VAULT, CARDS, key(70).public_key, now))
+    card = on(desk, lambda database: service.import_private_key(database, VAULT, CARDS, first, now))
+    status = on(desk, lambda database: service.import_private_key(database, VAULT, STATUS, private_jwk(key(71)), now))
 
-    made = on(desk, lambda store: service.make_missing(store, VAULT, now))
+    made = on(desk, lambda database: service.make_missing(database, VAULT, now))
     assert [row.use for row in made] == [KeyUse.AUDIT, KeyUse.TOKENS], "registries of before had none"
-    assert on(desk, lambda store: service.make_missing(store, VAULT, now)) == []
+    assert on(desk, lambda database: service.make_missing(database, VAULT, now)) == []
     assert (card.state, status.state) == (KeyState.ACTIVE, KeyState.ACTIVE)
     [[(expires_at,)]] = query(desk.url, "SELECT max(expires_at) FROM cards")
     rows = keys_of(desk)
@@ -551,24 +552,25 @@ def test_the_keys_of_an_older_registry_are_taken_over(tmp_path: Path) -> None:
     with desk.open() as registry:
         assert published(registry) == [card.kid, key(70).public_key.thumbprint]
     with pytest.raises(Misuse, match="already"):
-        on(desk, lambda store: service.import_private_key(store, VAULT, STATUS, first, now))
+        on(desk, lambda database: service.import_private_key(database, VAULT, STATUS, first, now))
 
 
-def test_an_unread_ring_asks_once_however_many_want_it(desk: Desk) -> None:
+def test_an_unread_ring_asks_once_however_many_want_it(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[int]()
 
-    class Counting(SqlStore):
-        async def read_keys(self) -> tuple[RegistryKeyRow, ...]:
-            asked.append(1)
-            return await super().read_keys()
+    def count(connection: Connection) -> tuple[RegistryKeyRow, ...]:
+        asked.append(1)
+        return keys_repository.read_keys(connection)
+
+    monkeypatch.setattr(ring_of_keys, "read_keys", count)
 
     async def all_at_once() -> int:
-        store = Counting(open_store(desk.url).database)
-        ring = KeyRing(store, VAULT, desk.clock)
+        database = open_database(desk.url)
+        ring = KeyRing(database, VAULT, desk.clock)
         try:
             return len({id(one) for one in await asyncio.gather(*(ring.current() for _ in range(20)))})
         finally:
-            await store.close()
+            await database.close()
 
     assert asyncio.run(all_at_once()) == 1
     assert asked == [1]

@@ -9,13 +9,14 @@ from contextlib import closing
 
 import pytest
 
-from issuer_service.db.sql import SqlStore
 from issuer_service.status import repository as status_lists
+from issuer_service.status import repository as status_repository
 from issuer_service.status import repository as statuses
 from issuer_service.status.records import StatusRow, StatusTaken
 from issuer_service.status.repository import LISTS
 from issuer_service.status.service import drop_expired_lists
 from sdcard.instants import MAX_SKEW
+from sdcard.io.database import Database
 from sdcard.issuer import DAY
 from tests.issuer_service.desk import Desk, OpenDesk, ask, assert_refused, jwk, on_both_databases, request
 from tests.postgres import query
@@ -23,7 +24,7 @@ from tests.world import NOW, RecordingSalts, at_once, key
 
 
 def draw(url: str, count: int, seed: str = "draw") -> Sequence[StatusRow]:
-    return ask(url, lambda store: store.free_statuses(count, RecordingSalts(seed), NOW))
+    return ask(url, lambda database: status_repository.free_statuses(database, count, RecordingSalts(seed), NOW))
 
 
 def drop(desk: Desk) -> int:
@@ -32,7 +33,7 @@ def drop(desk: Desk) -> int:
         try:
             return await drop_expired_lists(container)
         finally:
-            await container.store.close()
+            await container.database.close()
 
     return asyncio.run(dropping())
 
@@ -154,8 +155,8 @@ def test_two_that_close_a_list_at_once_open_one_in_its_slot(desk: Desk, monkeypa
     monkeypatch.setattr(status_lists, "MOST_USED", 0)
     first = next(iter(lists_of(desk)))
 
-    async def close(store: SqlStore) -> None:
-        closing = (status_lists.replace_full(store.database, first, f"{n:032x}", NOW) for n in range(8))
+    async def close(database: Database) -> None:
+        closing = (status_lists.replace_full(database, first, f"{n:032x}", NOW) for n in range(8))
         await asyncio.gather(*closing)
 
     ask(desk.url, close)

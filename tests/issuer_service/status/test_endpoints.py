@@ -235,7 +235,7 @@ def test_many_who_ask_at_once_get_one_list(desk: Desk) -> None:
         try:
             found = await asyncio.gather(*(published_list(container, uri.rpartition("/")[2]) for _ in range(20)))
         finally:
-            await container.store.close()
+            await container.database.close()
         return {one.token for one in found}
 
     assert len(asyncio.run(ask())) == 1

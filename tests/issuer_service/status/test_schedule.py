@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import Connection
 
 from issuer_service.access import Limit, Scope
+from issuer_service.agents import lifecycle_repository
 from issuer_service.container import StatusPublishing
-from issuer_service.db.sql import SqlStore
 from issuer_service.status.service import published_list
 from sdcard.issuer import DAY
 from sdcard.limits import DEFAULT_LIMITS
@@ -242,18 +243,18 @@ def test_processes_and_restarts_show_the_same(desk: Desk) -> None:
 
 def test_an_answer_that_comes_late_promises_no_more_than_is_kept(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """A transaction that waited for long is committed after a process has published the instant it was meant for."""
-    committed = SqlStore.change_statuses
+    committed = lifecycle_repository.change_statuses
 
-    async def late(store: SqlStore, row: Any) -> int:
+    def late(connection: Connection, row: Any) -> int:
         desk.clock.advance(65)
         with desk.open() as other:
             assert shown(desk, other) == set()
-        return await committed(store, row)
+        return committed(connection, row)
 
     with desk.open() as registry:
         answer = registry.register(request())
         shown(desk, registry)
-        monkeypatch.setattr(SqlStore, "change_statuses", late)
+        monkeypatch.setattr(lifecycle_repository, "change_statuses", late)
         public_at = change(registry, "revoke")["public_at"]
         assert public_at == NOW + 120
         desk.clock.advance(public_at - desk.clock.now())
@@ -286,7 +287,7 @@ def test_many_who_ask_at_an_instant_get_one_token(desk: Desk) -> None:
             one = every_list(desk)[0]
             found = await asyncio.gather(*(published_list(container, one) for _ in range(20)))
         finally:
-            await container.store.close()
+            await container.database.close()
         return {one.token for one in found}
 
     assert len(asyncio.run(ask())) == 1

@@ -1,34 +1,76 @@
-"""Database sessions and the schema revision."""
+"""Bearer tokens and console sessions: frozen values, and their SQL.
 
-import asyncio
+A session is never longer than its token. The audit chain names a token by the beginning of its digest, which
+authenticates nothing.
+"""
+
 from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
-from alembic.script import ScriptDirectory
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, Connection, column, delete, insert, inspect, make_url, select, table
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, select
 
-from issuer_service.agents.records import SessionRow, TokenRow
 from issuer_service.audit.records import AuditEvent, AuditRow, Written
 from issuer_service.audit.repository import append_audit
-from issuer_service.db import migrations
 from issuer_service.db.state import NAME_LENGTH
 from issuer_service.db.tables import sessions, tokens
-from issuer_service.db.values import Read, in_force, is_made, read_row
-from sdcard.io.database import file_of, open_database
+from issuer_service.db.values import Read, as_stored, fetch_as_stored, in_force, is_made, read_row, read_rows
+from sdcard.instants import MAX_SKEW, Instant, Lifetime
+from sdcard.io.database import Database
+from sdcard.io.lookups import Lookup
 
-# -- Tokens, and sessions of the console, in the database -------------------------------------------------------------
-# No session is longer than its token.
-#
-# Each change is recorded in the audit chain: by the beginning of a digest, which opens nothing.
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """A bearer token as it is kept: by its digest, never its text.
+
+    Attributes:
+        digest: SHA-256 of the text, in hexadecimal.
+        subject: who acts.
+        scopes: what the token is for.
+        limits: kind of limit → what is permitted; a kind that is absent is not limited.
+        created_at, expires_at: Unix seconds; the end is exclusive.
+    """
+
+    digest: str
+    subject: str
+    scopes: tuple[str, ...]
+    limits: Mapping[str, tuple[str, ...]]
+    created_at: int
+    expires_at: int
+
+    def is_in_force(self, now: Instant) -> bool:
+        """Whether the token counts at this instant."""
+        return Lifetime(self.created_at, self.expires_at).covers(now, MAX_SKEW)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """A session of the console.
+
+    Attributes:
+        digest: SHA-256 of the secret that the browser keeps, in hexadecimal.
+        token: whom it was opened with: scopes and limits as they were then. It ends no later than its token.
+        created_at, expires_at: Unix seconds; the end is exclusive.
+    """
+
+    digest: str = field(repr=False)
+    token: TokenRow
+    created_at: int
+    expires_at: int
+
 
 MOST_SESSIONS = 16
 """Of one token; when there is one more, the oldest ends."""
 READ_TOKEN: Read[TokenRow] = TypeAdapter(TokenRow).validate_python
 _CLEARED = 100
 """Expired rows that one who signs in clears away at most."""
+
+
+_TOKEN = Lookup(select(*as_stored(tokens)).where(tokens.c.digest == bindparam("digest")))
 
 
 def add_token(connection: Connection, token: TokenRow) -> None:
@@ -53,6 +95,25 @@ def delete_token(connection: Connection, digest: str, at: int) -> None:
         named = (digest[:NAME_LENGTH],)
         written = Written(gone={"tokens": named})
         append_audit(connection, AuditRow(AuditEvent.TOKEN_REVOKED, at, "", "", "", {"token": named}, written=written))
+
+
+async def find_token(database: Database, digest: str) -> TokenRow | None:
+    """Find the token of this digest."""
+    rows = await database.look_up(_TOKEN, digest=digest)
+    return _token_of(rows[0]) if rows else None
+
+
+@lru_cache(1024)
+def _token_of(row: tuple[Any, ...]) -> TokenRow:
+    """Read a row of the look-up, whose columns are in the order of the table."""
+    token = read_row(tokens, dict(zip(tokens.c.keys(), row, strict=True)), READ_TOKEN)
+    return replace(token, limits=MappingProxyType(token.limits))
+
+
+def read_tokens(connection: Connection) -> tuple[TokenRow, ...]:
+    """Read all tokens, expired ones too, in the order in which they were made."""
+    ordered = select(*as_stored(tokens)).order_by(tokens.c.created_at, tokens.c.digest)
+    return read_rows(tokens, fetch_as_stored(connection, ordered), READ_TOKEN)
 
 
 def add_session(connection: Connection, session: SessionRow, at: int) -> None:
@@ -111,47 +172,3 @@ def _session(row: Mapping[str, Any]) -> SessionRow:
         row["created_at"],
         row["expires_at"],
     )
-
-
-# -- Schema revisions: of a database, and of this version of the registry ---------------------------------------------
-
-_VERSIONS = table("alembic_version", column("version_num"))
-
-
-@cache
-def head() -> str:
-    """The revision that this version of the registry needs."""
-    found = ScriptDirectory(str(Path(migrations.__file__).parent)).get_current_head()
-    assert found is not None, "there are migrations"
-    return found
-
-
-def find_revision(connection: Connection) -> str | None:
-    """The revision that the database has; None for one without our tables."""
-    if not inspect(connection).has_table("alembic_version"):
-        return None
-    found: str | None = connection.execute(select(_VERSIONS.c.version_num)).scalar_one_or_none()
-    return found
-
-
-def read_revision(url: str) -> str | None:
-    """Read the revision of the database at a URL.
-
-    A missing SQLite file is not created. Not for a running event loop.
-
-    Raises:
-        Misuse: as ``open_database``.
-        Refused: ``store.unavailable``.
-    """
-    database = open_database(url)
-    file = file_of(make_url(url))
-    if file is not None and not file.exists():
-        return None
-
-    async def read() -> str | None:
-        try:
-            return await database.read(find_revision)
-        finally:
-            await database.close()
-
-    return asyncio.run(read())
