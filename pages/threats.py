@@ -49,7 +49,7 @@ class Threat:
         return tuple(dict.fromkeys(Path(test).parent.as_posix() for test in self.tests))
 
 
-BOUNDS = "What strangers could fill"
+BOUNDS = "Resource limits"
 """A part with a table of another kind: ``tests/test_bounds.py`` reads it."""
 
 

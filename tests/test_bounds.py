@@ -192,8 +192,8 @@ def test_every_table_says_how_it_is_bounded() -> None:
 
 
 def test_what_strangers_could_fill_is_in_the_threats() -> None:
-    section = (ROOT / "docs/threats.md").read_text().partition("## What strangers could fill")[2].partition("\n## ")[0]
-    fillable = ("used nonces", "approvals", "answers", "sessions", "rate buckets", "turns", "metrics")
+    section = (ROOT / "docs/threats.md").read_text().partition("## Resource limits")[2].partition("\n## ")[0]
+    fillable = ("used nonces", "approvals", "answers", "sessions", "rate buckets", "large operations", "metrics")
     assert [what for what in fillable if what not in section.lower()] == []
 
 
