@@ -58,6 +58,26 @@ class NativeSigner(Protocol):
         ...
 
 
+class SignatureQueue(Protocol):
+    """Signatures that threads verify while others are added."""
+
+    def add(self, point: bytes, message: bytes, signature: bytes) -> None:
+        """Add a signature, as for ``verifies``."""
+        ...
+
+    def close(self) -> None:
+        """Say that no more are added."""
+        ...
+
+    def work(self) -> None:
+        """Verify until the queue is closed and no signature is waiting."""
+        ...
+
+    def valid(self) -> list[bool]:
+        """Return for each signature, in order, whether it is known to be valid."""
+        ...
+
+
 class Template(Protocol):
     """The parts that are equal in every SD-Card of a plan.
 
@@ -88,7 +108,7 @@ def _decline(*_: object) -> None:
 class _Declining:
     """The kernel's functions, without the kernel."""
 
-    read_jws = read_sd_jwt = read_point = verifies = signer = template = staticmethod(_decline)
+    read_jws = read_sd_jwt = read_point = verifies = signer = signature_queue = template = staticmethod(_decline)
 
 
 _chosen: Any = _Declining
@@ -112,5 +132,7 @@ verifies: Callable[[bytes, bytes, bytes], bool | None] = _chosen.verifies
 """Whether a P-256 key, as its point, made a signature, r and s, over a message: point, message, signature."""
 signer: Callable[[Callable[[], bytes], bytes], NativeSigner | None] = _chosen.signer
 """The signer of a P-256 key; the kernel calls for the private value, and compares it with the point."""
+signature_queue: Callable[[], SignatureQueue | None] = _chosen.signature_queue
+"""An empty queue of signatures."""
 template: Callable[[Callable[[], PartNode]], Template | None] = _chosen.template
 """The template of a plan; the kernel calls for the description of its root."""

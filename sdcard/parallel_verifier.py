@@ -8,9 +8,11 @@ signature hands the interpreter over.
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol, TypeAlias
 
+from sdcard import acceleration
 from sdcard.errors import Misuse, Refused
 from sdcard.instants import Instant
 from sdcard.jose.jws import SignatureCheck, VerifyingKey
+from sdcard.jose.keys import PublicKey
 from sdcard.key_binding import check_single_use
 from sdcard.verification_cache import VerificationCache
 from sdcard.verifier import (
@@ -78,15 +80,21 @@ class _Attempt:
     """
 
     def __init__(
-        self, presentation: str, expectations: Expectations, now: Instant, cache: VerificationCache | None
+        self,
+        presentation: str,
+        expectations: Expectations,
+        now: Instant,
+        cache: VerificationCache | None,
+        signatures: "_Signatures",
     ) -> None:
         self._arguments = presentation, expectations, now
+        self._signatures = signatures
         self._cache, self._pending = cache, None if cache is None else _PendingCache(cache)
-        self.noted: list[_Signature] = []
+        self._noted: list[int] = []
         self._outcome = self._check(self._pending, self._note)
 
     def _note(self, key: VerifyingKey, message: bytes, signature: bytes) -> bool:
-        self.noted.append((key, message, signature))
+        self._noted.append(self._signatures.note(key, message, signature))
         return True
 
     def _check(self, cache: VerificationCache | None, check: SignatureCheck | None) -> CheckedPresentation | Refused:
@@ -96,8 +104,8 @@ class _Attempt:
             return refusal
 
     def settle(self, valid: Sequence[bool]) -> None:
-        """Keep the outcome if every noted signature is valid."""
-        if not all(valid):
+        """Keep the outcome if every signature that it noted is valid."""
+        if not all([valid[number] for number in self._noted]):
             self._outcome = self._check(self._cache, None)
         elif self._pending is not None:
             self._pending.commit()
@@ -147,26 +155,70 @@ def verify_many(
     presentations = tuple(presentations)
     if any(expectations.is_awaited for _, expectations in presentations):
         raise Misuse(MUST_AWAIT)
-    attempts = [_Attempt(presentation, expectations, now, cache) for presentation, expectations in presentations]
-    valid = iter(_computed([one for attempt in attempts for one in attempt.noted], pool, threads))
+    signatures = _Signatures(pool, min(threads, 2 * len(presentations)))
+    try:
+        signatures.begin()
+        attempts = [_Attempt(*one, now, cache, signatures) for one in presentations]
+    finally:
+        signatures.close()
+    valid = signatures.compute()
     for attempt in attempts:
-        attempt.settle([next(valid) for _ in attempt.noted])
+        attempt.settle(valid)
     return [attempt.finish() for attempt in attempts]
 
 
-def _computed(signatures: Sequence[_Signature], pool: ThreadPool, threads: int) -> list[bool]:
-    """Compute in several threads whether each signature is valid."""
-    valid = [False] * len(signatures)
-    waiting = iter(range(len(signatures)))
+class _Signatures:
+    """The signatures of a batch.
 
-    def work() -> None:
-        for number in waiting:
-            key, message, signature = signatures[number]
-            valid[number] = key.verifies(message, signature)
+    The kernel's threads begin to verify them before all are noted, since the kernel works without the interpreter's
+    lock. ``cryptography`` takes the lock for each, so without the kernel they begin after that.
+    """
 
-    helpers = [pool.submit(work) for _ in range(min(threads, len(signatures)) - 1)]
-    work()
+    def __init__(self, pool: ThreadPool, threads: int) -> None:
+        self._pool, self._threads = pool, threads
+        self._noted: list[_Signature] = []
+        self._queue = acceleration.signature_queue()
+        self._helpers: list[Task] = []
+
+    def begin(self) -> None:
+        """Let the kernel's threads wait for signatures, until ``close``."""
+        if self._queue is not None:
+            self._helpers += [self._pool.submit(self._queue.work) for _ in range(self._threads - 1)]
+
+    def note(self, key: VerifyingKey, message: bytes, signature: bytes) -> int:
+        """Note a signature, and return its number."""
+        self._noted.append((key, message, signature))
+        if self._queue is not None:
+            self._queue.add(key._point if isinstance(key, PublicKey) else b"", message, signature)
+        return len(self._noted) - 1
+
+    def close(self) -> None:
+        """Say that all are noted."""
+        if self._queue is not None:
+            self._queue.close()
+
+    def compute(self) -> list[bool]:
+        """Compute whether each signature is valid."""
+        if self._queue is None:
+            valid = [False] * len(self._noted)
+        else:
+            self._queue.work()
+            _join(self._helpers)
+            valid = self._queue.valid()
+        waiting = iter([number for number, known in enumerate(valid) if not known])
+
+        def work() -> None:
+            for number in waiting:
+                key, message, signature = self._noted[number]
+                valid[number] = key.verifies(message, signature)
+
+        helpers = [self._pool.submit(work) for _ in range(min(self._threads, valid.count(False)) - 1)]
+        work()
+        _join(helpers)
+        return valid
+
+
+def _join(helpers: Sequence[Task]) -> None:
     for helper in helpers:
         if not helper.cancel():  # cancelled: it had not begun, and no signature is left
             helper.result()
-    return valid

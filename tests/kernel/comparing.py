@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from sdcard import acceleration
 
-FUNCTIONS = ("read_jws", "read_sd_jwt", "read_point", "verifies", "signer", "template")
+FUNCTIONS = ("read_jws", "read_sd_jwt", "read_point", "verifies", "signer", "signature_queue", "template")
 
 
 class Difference(Exception):

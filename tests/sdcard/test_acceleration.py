@@ -20,7 +20,7 @@ from tests.world import World, key
 
 FAKE = """
 INTERFACE, __version__ = {interface}, "9.9"
-read_jws = read_sd_jwt = read_point = verifies = signer = template = lambda *_: None
+read_jws = read_sd_jwt = read_point = verifies = signer = signature_queue = template = lambda *_: None
 """
 PRINT = "from sdcard import acceleration; print(acceleration.KERNEL)"
 

@@ -1,15 +1,16 @@
 //! Base64url without padding (RFC 7515 2): each byte string has exactly one text.
 
-const FOREIGN: u8 = 0xff;
+const FOREIGN: u32 = 0xff00_0000;
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-const SIX_BITS: [u8; 256] = six_bits();
+/// What a character adds to the three bytes of its group, by its position in the group.
+const SHIFTED: [[u32; 256]; 4] = [six_bits(18), six_bits(12), six_bits(6), six_bits(0)];
 const PAIRS: [[u8; 2]; 4096] = pairs();
 
-const fn six_bits() -> [u8; 256] {
+const fn six_bits(shift: u32) -> [u32; 256] {
     let mut table = [FOREIGN; 256];
     let mut at = 0;
     while at < 64 {
-        table[ALPHABET[at] as usize] = at as u8;
+        table[ALPHABET[at] as usize] = (at as u32) << shift;
         at += 1;
     }
     table
@@ -34,28 +35,24 @@ pub fn decode(text: &str) -> Option<Vec<u8>> {
         return None;
     }
     let mut data = vec![0; text.len() / 4 * 3];
-    let mut foreign = 0;
+    let mut seen = 0;
+    let bits = |position: usize, byte: u8| SHIFTED[position][byte as usize];
     for (group, three) in groups.zip(data.chunks_exact_mut(3)) {
-        let [a, b, c, d] = [0, 1, 2, 3].map(|at| SIX_BITS[group[at] as usize]);
-        foreign |= a | b | c | d;
-        three.copy_from_slice(&[a << 2 | b >> 4, b << 4 | c >> 2, c << 6 | d]);
+        let word = bits(0, group[0]) | bits(1, group[1]) | bits(2, group[2]) | bits(3, group[3]);
+        seen |= word;
+        three.copy_from_slice(&word.to_be_bytes()[1..]);
     }
-    if let [a, b, ..] = rest {
-        let [a, b] = [a, b].map(|&one| SIX_BITS[one as usize]);
-        let c = rest.get(2).map_or(0, |&one| SIX_BITS[one as usize]);
-        foreign |= a | b | c;
-        data.push(a << 2 | b >> 4);
-        let left_over = if rest.len() == 3 {
-            data.push(b << 4 | c >> 2);
-            c & 3
-        } else {
-            b & 15
-        };
-        if left_over != 0 {
+    if !rest.is_empty() {
+        let word = rest.iter().enumerate().fold(0, |word, (position, byte)| word | bits(position, *byte));
+        let bytes = word.to_be_bytes();
+        let (kept, left_over) = bytes[1..].split_at(rest.len() - 1);
+        if left_over.iter().any(|byte| *byte != 0) {
             return None;
         }
+        seen |= word;
+        data.extend_from_slice(kept);
     }
-    (foreign & 0xc0 == 0).then_some(data)
+    (seen & FOREIGN == 0).then_some(data)
 }
 
 /// Appends the text of some bytes.

@@ -7,4 +7,5 @@ pub mod base64url;
 pub mod issue;
 pub mod json;
 pub mod jws;
+pub mod queue;
 pub mod sd_jwt;

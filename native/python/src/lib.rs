@@ -9,11 +9,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyNone, PyString, PyTuple};
 use sdcard_kernel::issue::{self, Item, Node, Part};
 use sdcard_kernel::json::{Members, Value};
-use sdcard_kernel::jws;
 use sdcard_kernel::sd_jwt::{self, Limits, Place, Step};
+use sdcard_kernel::{jws, queue};
 
 /// What `sdcard.acceleration` compares: it counts up when a function changes.
 const INTERFACE: u32 = 1;
+
+/// Names that a `Maker` remembers.
+const NAMES: usize = 64;
 
 type Argument<'a, 'py> = &'a Bound<'py, PyAny>;
 
@@ -27,27 +30,51 @@ fn declining<T>(work: impl FnOnce() -> PyResult<Option<T>>) -> Option<T> {
     catch_unwind(AssertUnwindSafe(work)).ok()?.ok()?
 }
 
-fn object<'py>(py: Python<'py>, members: &Members) -> PyResult<Bound<'py, PyDict>> {
-    let result = PyDict::new(py);
-    for (name, value) in members {
-        result.set_item(PyString::new(py, name), to_python(py, value)?)?;
-    }
-    Ok(result)
+/// Makes objects of Python. Members of one name share it.
+struct Maker<'py, 'v> {
+    py: Python<'py>,
+    names: [Option<(&'v str, Bound<'py, PyString>)>; NAMES],
 }
 
-fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
-    Ok(match value {
-        Value::Null => PyNone::get(py).to_owned().into_any(),
-        Value::Bool(value) => PyBool::new(py, *value).to_owned().into_any(),
-        Value::Int(value) => PyInt::new(py, *value).into_any(),
-        Value::Float(value) => PyFloat::new(py, *value).into_any(),
-        Value::Text(value) => PyString::new(py, value).into_any(),
-        Value::Array(elements) => {
-            let elements: PyResult<Vec<_>> = elements.iter().map(|one| to_python(py, one)).collect();
-            PyList::new(py, elements?)?.into_any()
+impl<'py, 'v> Maker<'py, 'v> {
+    fn new(py: Python<'py>) -> Self {
+        Self { py, names: [const { None }; NAMES] }
+    }
+
+    fn name(&mut self, name: &'v str) -> Bound<'py, PyString> {
+        let first = name.bytes().next().unwrap_or_default() as usize;
+        let slot = &mut self.names[(name.len() * 7 + first) % NAMES];
+        match slot {
+            Some((known, made)) if *known == name => made.clone(),
+            _ => slot.insert((name, PyString::new(self.py, name))).1.clone(),
         }
-        Value::Object(members) => object(py, members)?.into_any(),
-    })
+    }
+
+    fn object(&mut self, members: &'v Members) -> PyResult<Bound<'py, PyDict>> {
+        let result = PyDict::new(self.py);
+        for (name, value) in members {
+            result.set_item(self.name(name), self.value(value)?)?;
+        }
+        Ok(result)
+    }
+
+    fn value(&mut self, value: &'v Value) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match value {
+            Value::Null => PyNone::get(self.py).to_owned().into_any(),
+            Value::Bool(value) => PyBool::new(self.py, *value).to_owned().into_any(),
+            Value::Int(value) => PyInt::new(self.py, *value).into_any(),
+            Value::Float(value) => PyFloat::new(self.py, *value).into_any(),
+            Value::Text(value) => PyString::new(self.py, value).into_any(),
+            Value::Array(elements) => {
+                let result = PyList::empty(self.py);
+                for element in elements {
+                    result.append(self.value(element)?)?;
+                }
+                result.into_any()
+            }
+            Value::Object(members) => self.object(members)?.into_any(),
+        })
+    }
 }
 
 fn place<'py>(py: Python<'py>, steps: &Place) -> PyResult<Bound<'py, PyTuple>> {
@@ -65,7 +92,8 @@ fn read_jws<'py>(py: Python<'py>, text: Argument<'_, 'py>, depth: Argument<'_, '
         let (text, depth): (&str, usize) = (text.extract()?, depth.extract()?);
         let Some(parts) = without_lock(py, || jws::split(text)) else { return Ok(None) };
         let Some(read) = without_lock(py, || parts.read(depth)) else { return Ok(None) };
-        let (header, payload) = (object(py, &read.header)?, object(py, &read.payload)?);
+        let mut maker = Maker::new(py);
+        let (header, payload) = (maker.object(&read.header)?, maker.object(&read.payload)?);
         let signed = PyBytes::new(py, parts.signing_input.as_bytes());
         (header, payload, signed, PyBytes::new(py, &parts.signature)).into_pyobject(py).map(Some)
     })
@@ -96,9 +124,10 @@ fn read_sd_jwt<'py>(
         let sent = processed.sent.iter().map(|one| (&*one.salt, one.name.as_deref(), one.without_digests));
         let revealed = processed.revealed.iter().map(|one| Ok((place(py, &one.place)?, one.number, one.parent)));
         let emptied: PyResult<Vec<_>> = processed.emptied.iter().map(|one| place(py, one)).collect();
+        let mut maker = Maker::new(py);
         let fields = [
-            object(py, &header)?.into_any(),
-            object(py, &processed.claims)?.into_any(),
+            maker.object(&header)?.into_any(),
+            maker.object(&processed.claims)?.into_any(),
             PyBytes::new(py, parts.signing_input.as_bytes()).into_any(),
             PyBytes::new(py, &parts.signature).into_any(),
             PyList::new(py, sent.collect::<Vec<_>>())?.into_any(),
@@ -164,6 +193,38 @@ fn signer(py: Python<'_>, private: Argument<'_, '_>, point: Argument<'_, '_>) ->
         let (private, point): (&[u8], &[u8]) = (private.extract()?, point.extract()?);
         Ok(without_lock(py, || jws::Signer::new(private, point)).map(Signer))
     })
+}
+
+/// Signatures that threads verify while others are added.
+#[pyclass(frozen, module = "sdcard_native")]
+struct SignatureQueue(queue::Queue);
+
+#[pymethods]
+impl SignatureQueue {
+    #[new]
+    fn new() -> Self {
+        Self(queue::Queue::default())
+    }
+
+    /// Adds the signature, r and s, of a P-256 key over a message.
+    fn add(&self, point: &[u8], message: &[u8], signature: &[u8]) {
+        self.0.add((point.to_vec(), message.to_vec(), signature.to_vec()));
+    }
+
+    /// Says that no more are added.
+    fn close(&self) {
+        self.0.close();
+    }
+
+    /// Verifies signatures until the queue is closed and none is waiting.
+    fn work(&self, py: Python<'_>) {
+        without_lock(py, || Some(self.0.work()));
+    }
+
+    /// Whether each signature is known to be valid.
+    fn valid(&self) -> Vec<bool> {
+        self.0.valid()
+    }
 }
 
 /// What every SD-Card of a plan has.
@@ -236,6 +297,7 @@ fn sdcard_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     set_hook(Box::new(|_| {})); // of this library alone; a panic's text could show what was read
     module.add("INTERFACE", INTERFACE)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("signature_queue", module.py().get_type::<SignatureQueue>())?;
     module.add_class::<Signer>()?;
     module.add_class::<Template>()?;
     module.add_function(wrap_pyfunction!(read_jws, module)?)?;
