@@ -108,7 +108,7 @@ def _decline(*_: object) -> None:
 class _Declining:
     """The kernel's functions, without the kernel."""
 
-    read_jws = read_sd_jwt = read_point = verifies = signer = signature_queue = template = staticmethod(_decline)
+    read_jws = read_sd_jwt = read_point = verifies = signature_queue = staticmethod(_decline)
 
 
 _chosen: Any = _Declining
@@ -130,9 +130,17 @@ read_point: Callable[[str, str], tuple[bytes, str] | None] = _chosen.read_point
 """The uncompressed point and the thumbprint of a P-256 key, from its coordinates as base64url."""
 verifies: Callable[[bytes, bytes, bytes], bool | None] = _chosen.verifies
 """Whether a P-256 key, as its point, made a signature, r and s, over a message: point, message, signature."""
-signer: Callable[[Callable[[], bytes], bytes], NativeSigner | None] = _chosen.signer
-"""The signer of a P-256 key; the kernel calls for the private value, and compares it with the point."""
 signature_queue: Callable[[], SignatureQueue | None] = _chosen.signature_queue
 """An empty queue of signatures."""
-template: Callable[[Callable[[], PartNode]], Template | None] = _chosen.template
-"""The template of a plan; the kernel calls for the description of its root."""
+
+
+def signer(private: Callable[[], bytes], point: bytes) -> NativeSigner | None:
+    """Return the kernel's signer of a P-256 key; None if it declines."""
+    made: NativeSigner | None = None if KERNEL is None else _chosen.signer(private(), point)
+    return made
+
+
+def template(describe: Callable[[], PartNode]) -> Template | None:
+    """Return the kernel's template of a plan, from the description of its root."""
+    made: Template | None = None if KERNEL is None else _chosen.template(describe())
+    return made

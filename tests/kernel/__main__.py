@@ -1,7 +1,8 @@
 """Compare the native kernel with Python: ``python -m tests.kernel 200000 [SEED]``.
 
-The cards come first, then as many generated inputs as the first argument says. The run ends at the first difference,
-with status 1 and the input; also if the kernel declines more than one in a hundred of what is ordinary.
+First come forks, large inputs and the interpreter's end, then cards, then as many generated inputs as the argument
+says. The run ends at the first difference, with status 1 and the input; also if the kernel declines more than one in a
+hundred of what is ordinary.
 """
 
 import hashlib
@@ -14,6 +15,7 @@ from sdcard import acceleration
 from tests.kernel.cards import compare_cards
 from tests.kernel.issuing import compare_issuing
 from tests.kernel.keys import compare_key, compare_signature
+from tests.kernel.process import check_process
 from tests.kernel.reading import compare_sd_jwt
 from tests.kernel.verifying import compare_verification
 
@@ -60,6 +62,7 @@ def main() -> None:
     """Compare."""
     if acceleration.KERNEL is None:
         raise SystemExit("the package sdcard-native is not installed, or SDCARD_NATIVE is off")
+    check_process()
     check_declined(compare_cards())
     count, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1
     check_declined(run(count, seed))

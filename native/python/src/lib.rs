@@ -2,8 +2,11 @@
 //!
 //! No function raises: wrong arguments, a panic and whatever Python raises decline.
 
+mod lock;
+
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 
+use lock::without_lock;
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyNone, PyString, PyTuple};
@@ -19,11 +22,6 @@ const INTERFACE: u32 = 1;
 const NAMES: usize = 64;
 
 type Argument<'a, 'py> = &'a Bound<'py, PyAny>;
-
-/// Works without the lock.
-fn without_lock<T: Send>(py: Python<'_>, work: impl FnOnce() -> Option<T> + Send) -> Option<T> {
-    py.detach(|| catch_unwind(AssertUnwindSafe(work)).ok().flatten())
-}
 
 /// Works with the lock.
 fn declining<T>(work: impl FnOnce() -> PyResult<Option<T>>) -> Option<T> {
@@ -185,11 +183,10 @@ impl Signer {
     }
 }
 
-/// The signer of a private key, which is called for, and its point.
+/// The signer of a private key and its point.
 #[pyfunction]
 fn signer(py: Python<'_>, private: Argument<'_, '_>, point: Argument<'_, '_>) -> Option<Signer> {
     declining(|| {
-        let private = private.call0()?;
         let (private, point): (&[u8], &[u8]) = (private.extract()?, point.extract()?);
         Ok(without_lock(py, || jws::Signer::new(private, point)).map(Signer))
     })
@@ -218,7 +215,11 @@ impl SignatureQueue {
 
     /// Verifies signatures until the queue is closed and none is waiting.
     fn work(&self, py: Python<'_>) {
-        without_lock(py, || Some(self.0.work()));
+        let work = || -> Option<()> {
+            self.0.work();
+            None
+        };
+        without_lock(py, work);
     }
 
     /// Whether each signature is known to be valid.
@@ -281,12 +282,10 @@ fn node(value: &Bound<'_, PyAny>) -> PyResult<Option<Node>> {
     Ok(Some(Node { is_array, digests, items: read }))
 }
 
-/// The template of a plan. What is called describes its root: whether it is an array, how many digests it has, and its
-/// items.
+/// The template of a plan, whose root is described: whether it is an array, how many digests it has, and its items.
 #[pyfunction]
-fn template(describe: Argument<'_, '_>) -> PyResult<Option<Template>> {
-    let described = describe.call0()?; // what Python raises here is its caller's
-    Ok(declining(|| node(&described)).and_then(issue::Template::new).map(Template))
+fn template(root: Argument<'_, '_>) -> Option<Template> {
+    declining(|| Ok(node(root)?.and_then(issue::Template::new).map(Template)))
 }
 
 #[pymodule]
@@ -294,6 +293,8 @@ fn sdcard_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     if std::env::var_os("SDCARD_NATIVE").is_some_and(|value| value == "off") {
         return Err(PyImportError::new_err("SDCARD_NATIVE=off disables the kernel"));
     }
+    let end = wrap_pyfunction!(lock::end, module)?;
+    module.py().import("atexit")?.call_method1("register", (end,))?;
     set_hook(Box::new(|_| {})); // of this library alone; a panic's text could show what was read
     module.add("INTERFACE", INTERFACE)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
