@@ -17,8 +17,8 @@ from sdcard.io.egress_policy import LOOPBACK
 from sdcard.io.pkcs11 import _public_key
 from tests.command_line import Sdcard
 from tests.issuer_service.desk import Desk, OpenDesk, jwk, request_with_card
-from tests.sdcard.dpop.test_verification import CLIENT, URL, expected, made
 from tests.sdcard.io.test_card_fetching import serve, signed
+from tests.sdcard.test_dpop import CLIENT, URL, expected, made
 from tests.shared import ROOT, shared_dir
 from tests.world import NOW, REMOVED, World, example, key
 
@@ -27,7 +27,7 @@ ELSEWHERE = {
     "N2-005": "tests/sdcard/jose/test_key_sets.py",
     "N2-013": "tests/issuer_service/test_texts.py",
     "N2-026": "tests/sdcard/io/test_status_lists.py",
-    "N2-031": "tests/issuer_service/delegation/test_oauth.py",
+    "N2-031": "tests/issuer_service/delegation/test_endpoints.py",
 }
 HERE = {
     "N2-016", "N2-019", "N2-020", "N2-030", "N2-038", "N2-042", "N2-045", "N2-049", "N2-050", "N2-W2",

@@ -18,15 +18,15 @@ from sdcard.jose.key_sets import parse_key_set
 from sdcard.oauth import parse_access_token, parse_server_keys, verify_access_token
 from sdcard.trust import verify_trust_list
 from tests import identity
-from tests.sdcard.audit_chain.test_checkpoints import KEYS as CHECKPOINT_KEYS
-from tests.sdcard.audit_chain.test_checkpoints import signed as checkpoint
-from tests.sdcard.cards.a2a.signatures.signed import TRUSTED, over_all
-from tests.sdcard.delegation.test_tokens import DELEGATION
-from tests.sdcard.dpop import test_verification as dpop
-from tests.sdcard.key_binding import test_possession as possession
-from tests.sdcard.status_list import test_token as status
-from tests.sdcard.test_trust_list import PINNED
-from tests.sdcard.test_trust_list import signed as trust_list
+from tests.sdcard import test_dpop as dpop
+from tests.sdcard import test_possession as possession
+from tests.sdcard import test_status_list as status
+from tests.sdcard.cards.a2a.signed import TRUSTED, over_all
+from tests.sdcard.test_audit_chain import KEYS as CHECKPOINT_KEYS
+from tests.sdcard.test_audit_chain import signed as checkpoint
+from tests.sdcard.test_delegation import DELEGATION
+from tests.sdcard.test_trust import PINNED
+from tests.sdcard.test_trust import signed as trust_list
 from tests.shared import ROOT
 from tests.world import ISSUER, NOW, World, changed, example, key
 

@@ -20,7 +20,7 @@ import trustme
 from issuer_service.configuration import check_fit_to_serve, read_configuration
 from issuer_service.settings import Settings
 from tests.groups import needs, unavailable
-from tests.issuer_service.test_serving import await_health, free_port, served_environment
+from tests.issuer_service.test_server import await_health, free_port, served_environment
 from tests.shared import ROOT
 
 DEPLOY = ROOT / "deploy"

@@ -37,7 +37,7 @@ from sdcard.web.publish import CardApp
 from tests import served, tool_server
 from tests.command_line import Sdcard
 from tests.flow import agents, cards
-from tests.issuer_service.test_serving import await_health, free_port, stop
+from tests.issuer_service.test_server import await_health, free_port, stop
 from tests.shared import ROOT
 
 CLOCK = agents.CLOCK

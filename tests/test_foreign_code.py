@@ -320,7 +320,7 @@ WRAPPED = {
     "cryptography", "jwcrypto", "jsonschema", "yaml", "rfc8785", "ulid", "zlib", "gzip", "httpx2", "ssl", "sqlalchemy",
     "sqlite3", "asyncpg", "orjson", "pybase64", "pkcs11", "sdcard_native",
 }  # fmt: skip
-"""Tried here, and in ``tests/sdcard/io/test_pkcs11_faults.py``."""
+"""Tried here, and in ``tests/sdcard/io/test_pkcs11.py``."""
 FRAMES = {
     "a2a": "calls us", "mcp": "calls us", "mcp_types": "types", "fastapi": "calls us", "starlette": "calls us",
     "pydantic": "checks our own shapes; the framework answers what it refuses", "pydantic_settings": "as pydantic",

@@ -21,7 +21,7 @@ from sdcard.status_list import (
 from sdcard.vectors import ACCEPTED
 from tests.browser.pages import Watched
 from tests.external.vectors import manifest, read_json, read_text, run
-from tests.sdcard.cards.a2a.signatures.signed import SIGNER
+from tests.sdcard.cards.a2a.signed import SIGNER
 from tests.shared import ROOT
 from vectors.cases import TOPICS
 

@@ -19,7 +19,7 @@ from sdcard.policy.document import parse_policy, read_policy
 from sdcard.policy.explain import explain
 from sdcard.profile import PROFILES
 from tests.browser.pages import Watched
-from tests.sdcard.cards.test_wild import examined
+from tests.sdcard.cards.test_detect import examined
 from tests.sdcard.policy.test_document import WHOLE
 from tests.shared import ROOT, shared_dir
 

@@ -14,7 +14,7 @@ from sdcard.cards.a2a.signed_form import SPECIFICATION, WHOLE_CARD, canonical_fo
 from sdcard.cards.detect import parse_card, read_card
 from sdcard.encoding import encode_json
 from tests.external.vectors import folder, manifest, read_json
-from tests.sdcard.cards.a2a.signatures.signed import SIGNER, TRUSTED
+from tests.sdcard.cards.a2a.signed import SIGNER, TRUSTED
 from tests.shared import shared_dir
 from tests.world import World
 

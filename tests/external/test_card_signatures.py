@@ -25,7 +25,7 @@ from sdcard.cards.detect import examine_document
 from sdcard.errors import Level, Part, Where
 from sdcard.jose.keys import parse_public_jwk
 from tests.external.a2a_sdks import ask_sdk
-from tests.sdcard.cards.a2a.signatures.signed import SIGNER, TRUSTED, signature, signed
+from tests.sdcard.cards.a2a.signed import SIGNER, TRUSTED, signature, signed
 from tests.sdcard.cards.documents import georoute, georoute_0_3
 from tests.shared import shared_dir
 

@@ -48,7 +48,7 @@ NOT_RUN = {
     ("docs/postgresql.md", "pip install '.[service,postgresql]'      # in the checkout"):
         "needs a PostgreSQL server of one's own; tests/issuer_service/test_processes.py starts one",
     ("docs/keys.md", "sdcard keys import cards issuer.jwk"):
-        "needs files of an older registry; tests/issuer_service/keys/test_rotation.py has them",
+        "needs files of an older registry; tests/issuer_service/keys/test_service.py has them",
     ("docs/tutorial.md", "python3 -m venv .venv"): "installs from an index; `.ci/run` installs the wheel so",
     ("docs/mcp.md", "{"): "needs a host of MCP; tests/test_mcp_page.py starts the server with it",
 }  # fmt: skip

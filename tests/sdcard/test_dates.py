@@ -19,11 +19,11 @@ from sdcard.policy.document import parse_policy
 from sdcard.trust import verify_trust_list
 from sdcard.vectors import parse_vector
 from tests import identity
-from tests.sdcard import test_trust_list as trust_lists
-from tests.sdcard.audit_chain import test_checkpoints as checkpoints
-from tests.sdcard.dpop import test_verification as dpop
-from tests.sdcard.key_binding import test_possession as possession
-from tests.sdcard.status_list import test_token as status_lists
+from tests.sdcard import test_audit_chain as checkpoints
+from tests.sdcard import test_dpop as dpop
+from tests.sdcard import test_possession as possession
+from tests.sdcard import test_status_list as status_lists
+from tests.sdcard import test_trust as trust_lists
 from tests.shared import ROOT
 from tests.sources import PRODUCT, files, name_of, tree
 from tests.world import ISSUER, NOW, World, decode_part, outcome

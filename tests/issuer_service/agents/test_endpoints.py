@@ -13,7 +13,7 @@ from sdcard.errors import Part, Where
 from sdcard.holder import disclose
 from sdcard.trust import parse_key_set
 from tests.issuer_service.desk import HOLDER, Desk, OpenDesk, assert_refused, jwk, request, request_with_card
-from tests.sdcard.cards.a2a.signatures.signed import TRUSTED, signature, signed
+from tests.sdcard.cards.a2a.signed import TRUSTED, signature, signed
 from tests.sdcard.cards.documents import georoute_0_1, georoute_0_2, georoute_0_3
 from tests.sdcard.cards.kno.cards import kno
 from tests.world import ISSUER, NOW, World, example, key

@@ -1,4 +1,4 @@
-"""Who an agent and a key belong to, and that a registration is all or nothing."""
+"""Registrations: A2A cards, AgentCards and SD-Cards for partners."""
 
 import threading
 import time
@@ -8,12 +8,17 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, event
 
+from issuer_service.access import Limit
 from issuer_service.agents import registration as service
 from issuer_service.agents.reading import Registration, Terms, read_registration
 from issuer_service.container import Bounds
 from sdcard import Limits
+from sdcard.encoding import JsonObject
 from sdcard.io import statements
 from sdcard.io.database import open_database
+from sdcard.issuer import issuing_step
+from sdcard.policy.document import read_policy
+from tests.issuer_service.agents.test_endpoints import accept
 from tests.issuer_service.desk import (
     HOLDER,
     Desk,
@@ -24,11 +29,14 @@ from tests.issuer_service.desk import (
     request,
     request_with_card,
 )
-from tests.world import RecordingSalts, at_once, example, key
+from tests.sdcard.cards.agentcard.cards import MINIMAL, mcp, readme, whole
+from tests.sdcard.cards.documents import changed
+from tests.world import NOW, RecordingSalts, at_once, example, key
 
-pytestmark = on_both_databases
+# -- Who an agent and a key belong to, and that a registration is all or nothing --------------------------------------
 
 
+@on_both_databases
 def test_somebody_elses_agent_is_taken(desk: Desk, registry: OpenDesk) -> None:
     registry.register(request())
     before = desk.rows()
@@ -43,6 +51,7 @@ def test_somebody_elses_agent_is_taken(desk: Desk, registry: OpenDesk) -> None:
     assert desk.rows() == before
 
 
+@on_both_databases
 def test_the_owner_registers_again_and_the_card_is_replaced(desk: Desk, registry: OpenDesk) -> None:
     first = registry.register(request())
     desk.clock.advance(60)
@@ -56,6 +65,7 @@ def test_the_owner_registers_again_and_the_card_is_replaced(desk: Desk, registry
     assert (card_format, updated_at - registered_at) == ("a2a/1.0", 60)
 
 
+@on_both_databases
 @pytest.mark.parametrize("subject", ["alice", "bob"])
 def test_another_spelling_of_an_agent_is_taken(desk: Desk, registry: OpenDesk, subject: str) -> None:
     registry.register(request("Team-Router"))
@@ -68,6 +78,7 @@ def test_another_spelling_of_an_agent_is_taken(desk: Desk, registry: OpenDesk, s
     assert desk.rows() == before
 
 
+@on_both_databases
 def test_of_two_spellings_of_an_agent_that_are_asked_for_at_once_exactly_one_wins(
     desk: Desk, registry: OpenDesk
 ) -> None:
@@ -79,6 +90,7 @@ def test_of_two_spellings_of_an_agent_that_are_asked_for_at_once_exactly_one_win
     assert desk.counts()["agents"] == 1
 
 
+@on_both_databases
 @pytest.mark.parametrize(
     ("bounds", "most"), [(Bounds(), 1), (Bounds(batch_at_once_bytes=0), 2), (Bounds(batch_at_once_disclosures=0), 2)]
 )
@@ -92,6 +104,7 @@ def test_few_batches_are_made_at_once_and_small_ones_one_by_one(desk: Desk, boun
     assert salts.most == most
 
 
+@on_both_databases
 @pytest.mark.parametrize(
     ("bounds", "in_thread"),
     [(Bounds(), False), (Bounds(read_at_once_bytes=100), True), (Bounds(read_at_once_parts=10), True)],
@@ -129,12 +142,14 @@ class CountingSalts(RecordingSalts):
             return super().draw(count)
 
 
+@on_both_databases
 def test_the_owner_may_use_another_token(desk: Desk, registry: OpenDesk) -> None:
     registry.register(request())
 
     registry.register(request(), desk.new_token("alice"))
 
 
+@on_both_databases
 def test_the_owner_may_add_keys(desk: Desk, registry: OpenDesk) -> None:
     registry.register(request())
 
@@ -143,6 +158,7 @@ def test_the_owner_may_add_keys(desk: Desk, registry: OpenDesk) -> None:
     assert desk.counts()["holder_keys"] == 2
 
 
+@on_both_databases
 def test_a_key_of_one_agent_is_refused_for_another(desk: Desk, registry: OpenDesk) -> None:
     registry.register(request())
     before = desk.rows()
@@ -151,6 +167,7 @@ def test_a_key_of_one_agent_is_refused_for_another(desk: Desk, registry: OpenDes
     assert desk.rows() == before
 
 
+@on_both_databases
 def test_every_key_of_another_agent_is_named(desk: Desk, registry: OpenDesk) -> None:
     registry.register(request(public_key=None, public_keys=[jwk(key(21)), jwk(key(22))]))
     before = desk.rows()
@@ -166,6 +183,7 @@ def test_every_key_of_another_agent_is_named(desk: Desk, registry: OpenDesk) -> 
     assert desk.rows() == before
 
 
+@on_both_databases
 def test_of_two_subjects_who_ask_at_once_exactly_one_wins(desk: Desk, registry: OpenDesk) -> None:
     tokens = iter([desk.new_token("bob"), desk.new_token("carol")] * 5)
     signers = iter([key(n) for n in range(30, 40)])
@@ -185,6 +203,7 @@ def test_of_two_subjects_who_ask_at_once_exactly_one_wins(desk: Desk, registry: 
     assert desk.counts()["agents"] == 1
 
 
+@on_both_databases
 def test_of_two_agents_that_claim_one_key_at_once_exactly_one_wins(desk: Desk, registry: OpenDesk) -> None:
     names = iter([f"agent-{n}" for n in range(8)])
 
@@ -194,6 +213,7 @@ def test_of_two_agents_that_claim_one_key_at_once_exactly_one_wins(desk: Desk, r
     assert (desk.counts()["agents"], desk.counts()["holder_keys"]) == (1, 1)
 
 
+@on_both_databases
 def test_a_hundred_registrations_at_once_all_succeed(desk: Desk, registry: OpenDesk) -> None:
     asks = iter([request(f"agent-{n}", public_key=jwk(key(100 + n))) for n in range(100)])
 
@@ -206,6 +226,7 @@ def test_a_hundred_registrations_at_once_all_succeed(desk: Desk, registry: OpenD
     assert (desk.counts()["agents"], desk.counts()["audit"]) == (100, 100)
 
 
+@on_both_databases
 @pytest.mark.parametrize("table", ["audit", "agents", "holder_keys", "batches", "cards", "COMMIT"])
 def test_a_crash_between_signing_and_the_end_leaves_nothing(
     desk: Desk, table: str, monkeypatch: pytest.MonkeyPatch
@@ -232,6 +253,7 @@ def test_a_crash_between_signing_and_the_end_leaves_nothing(
     assert desk.rows() == before
 
 
+@on_both_databases
 def test_after_a_crash_the_same_request_succeeds(desk: Desk) -> None:
     database = open_database(desk.url)
     crashes = [True]
@@ -246,6 +268,7 @@ def test_after_a_crash_the_same_request_succeeds(desk: Desk) -> None:
         assert registry.post(request()).status_code == 201
 
 
+@on_both_databases
 def test_a_card_that_would_be_too_large_to_present_is_not_issued(desk: Desk) -> None:
     before = desk.rows()
     with desk.open(limits=Limits(presentation_bytes=34_672)) as registry:
@@ -254,6 +277,7 @@ def test_a_card_that_would_be_too_large_to_present_is_not_issued(desk: Desk) -> 
     assert len(desk.rows()["agents"]) == len(before["agents"]) + 1
 
 
+@on_both_databases
 @pytest.mark.parametrize(("missing", "status"), [(0, 201), (1, 413)])
 def test_no_card_has_more_disclosures_than_a_verifier_reads(desk: Desk, missing: int, status: int) -> None:
     with desk.open() as registry:
@@ -264,11 +288,13 @@ def test_no_card_has_more_disclosures_than_a_verifier_reads(desk: Desk, missing:
         assert registry.post(request_with_card()).status_code == status
 
 
+@on_both_databases
 def test_the_key_of_another_holder_is_no_matter_of_the_card(registry: OpenDesk) -> None:
     registry.register(request_with_card(example(), public_key=jwk(HOLDER)))
     registry.register(request_with_card(example(), agent_id="second", public_key=jwk(key(21))))
 
 
+@on_both_databases
 def test_many_small_sd_cards_are_no_small_batch(desk: Desk) -> None:
     partners = [{"context": "federation", "partner": str(number)} for number in range(16)]
     asks = iter([
@@ -282,3 +308,217 @@ def test_many_small_sd_cards_are_no_small_batch(desk: Desk) -> None:
 
     assert statuses == [201] * 3
     assert salts.most > 1, "each in a thread"
+
+
+# -- AgentCards at the registry ---------------------------------------------------------------------------------------
+
+# Taken as they are, in agreement with the request, and within the limits of the token.
+
+URL = "card/endpoint/url"
+CONTEXTS = [{"context": name} for name in ("public", "internal", "diagnostic", "federation", "full")]
+
+
+def registration(card: JsonObject, **changes: Any) -> dict[str, Any]:
+    """AgentCards have no description; the request has one of its own."""
+    named = {"agent_id": card["agent_id"], "disclosure_contexts": CONTEXTS}
+    return request_with_card(card, **{**named, **changes})
+
+
+@pytest.mark.parametrize("card", [MINIMAL, whole(), readme(), mcp()])
+def test_an_agentcard_gets_an_sd_card_for_every_context(registry: OpenDesk, card: JsonObject) -> None:
+    answer = registry.register(registration(card))
+
+    assert answer["sub"] == f"agent:{card['agent_id']}"
+    assert [one["context"] for one in answer["cards"]] == [one["context"] for one in CONTEXTS]
+    shown = {one["context"]: set(one["discloses"]) for one in answer["cards"]}
+    always = {"agent_id", "name", "version"}
+    assert shown["public"] == always | {"capabilities", "capabilities.*", "capabilities.*.id"}
+    assert set(card) <= shown["full"]
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"agent_id": "01HZQK3P8EMXR9V7T5N2W4J6C1"}, "request/agent_id"),
+        ({"agent_id": "georoute"}, "request/agent_id"),
+        ({"name": "Another"}, "request/name"),
+        ({"version": "9.9.9"}, "request/version"),
+    ],
+)
+def test_what_the_request_says_too_must_be_the_same(
+    desk: Desk, registry: OpenDesk, change: dict[str, str], place: str
+) -> None:
+    before = desk.rows()
+    assert_refused(registry.post(registration(whole(), **change)), 422, ("card.disagrees", place))
+    assert desk.rows() == before
+
+
+def test_an_a2a_card_may_hold_an_agent_id_that_means_something_else(registry: OpenDesk) -> None:
+    """A2A does not know the member, so it says nothing about the agent."""
+    card = request_with_card()["card"] | {"agent_id": "urn:something:else"}
+    registry.register(request_with_card(card))
+
+
+def test_an_invalid_agentcard_is_refused_with_everything_that_is_wrong(registry: OpenDesk) -> None:
+    card = changed(whole(), ("pricing", "base_cost_joules"), 1e-30) | {"version": "1"}
+    response = registry.post(registration(card))
+    expected = [("card.member-value", "card/version"), ("agentcard.cost-floor", "card/pricing/base_cost_joules")]
+    assert_refused(response, 422, *expected)
+
+
+WITHIN: list[dict[Limit, list[str]]] = [
+    {Limit.ENDPOINT_HOSTS: ["GeoRoute-agent.example.com"]},
+    {Limit.SKILL_IDS: ["tool.route_optimizer", "com.example.fleet.dispatch"]},
+    {Limit.PROVIDER_NAMES: ["Anybody"]},
+    {Limit.AGENT_ID_PREFIXES: ["01JZ8"]},
+]
+BEYOND: list[tuple[dict[Limit, list[str]], JsonObject, list[str]]] = [
+    ({Limit.ENDPOINT_HOSTS: ["example.com"]}, whole(), [URL]),
+    ({Limit.ENDPOINT_HOSTS: []}, whole(), [URL]),
+    ({Limit.ENDPOINT_HOSTS: ["other.example"]}, readme(), [URL, "card/endpoint/health_url"]),
+    ({Limit.SKILL_IDS: ["tool.route_optimizer"]}, whole(), ["card/capabilities/1/id"]),
+    ({Limit.AGENT_ID_PREFIXES: ["02"]}, whole(), ["request/agent_id"]),
+]
+
+
+@pytest.mark.parametrize("limits", WITHIN)
+def test_what_is_within_the_limits_is_granted(desk: Desk, registry: OpenDesk, limits: dict[Limit, list[str]]) -> None:
+    registry.register(registration(whole()), desk.new_token("bob", limits=limits))
+
+
+@pytest.mark.parametrize(("limits", "card", "places"), BEYOND)
+def test_what_is_beyond_them_is_refused_at_its_place(
+    desk: Desk, registry: OpenDesk, limits: dict[Limit, list[str]], card: JsonObject, places: list[str]
+) -> None:
+    token = desk.new_token("bob", limits=limits)
+    response = registry.post(registration(card), authorization=f"Bearer {token}")
+    assert_refused(response, 403, *[("token.limit", place) for place in places])
+
+
+@pytest.mark.parametrize(
+    ("protocol", "url", "status"),
+    [
+        ("mcp", "mcp://a.example/agent", 201),
+        ("mcp", "mcp://b.example/agent", 403),
+        ("mcp", "other://a.example/agent", 403),
+        ("stdio", "stdio:a.example", 403),
+        ("stdio", "file://a.example/agent", 403),
+        ("https", "https://b.example@a.example/", 403),
+        ("https", "https://a.example@b.example/", 403),
+        ("grpc", "grpcs://a.example:443", 201),
+    ],
+)
+def test_an_endpoint_whose_host_is_not_plain_passes_no_limit(
+    desk: Desk, registry: OpenDesk, protocol: str, url: str, status: int
+) -> None:
+    token = desk.new_token("bob", limits={Limit.ENDPOINT_HOSTS: ["a.example"]})
+    card = MINIMAL | {"endpoint": {"protocol": protocol, "url": url}}
+    response = registry.post(registration(card), authorization=f"Bearer {token}")
+    assert response.status_code == status
+
+
+# -- SD-Cards for partners --------------------------------------------------------------------------------------------
+
+# The agreement decides, the answer says so, and nothing in the SD-Card does.
+
+PARTNER = "https://partner.example"
+NEXT = (NOW // issuing_step() + 1) * issuing_step()
+"""The next instant at which SD-Cards end."""
+POLICY = read_policy(
+    {
+        "contexts": {"mine": {"claims": {"provider": "plain"}}},
+        "agreements": [
+            {"partner": PARTNER, "discloses": ["provider", "skills"], "expires": NEXT},
+            {"partner": "alice", "discloses": ["iconUrl"], "expires": NEXT},
+            {"partner": "past", "discloses": ["provider"], "expires": NOW},
+            {"partner": "coming", "discloses": ["provider"], "not_before": NOW + 1, "expires": NEXT},
+        ],
+    }
+)
+
+
+FIRST = "request/disclosure_contexts/0"
+
+
+def asking(*contexts: dict[str, Any]) -> dict[str, Any]:
+    return request_with_card(disclosure_contexts=list(contexts))
+
+
+def federation(partner: str, **others: Any) -> dict[str, Any]:
+    return {"context": "federation", "partner": partner, **others}
+
+
+def test_the_answer_says_which_agreement_decided(desk: Desk) -> None:
+    with desk.open(policy=POLICY) as registry:
+        answer = registry.register(asking(federation(PARTNER), {"context": "public"}, {"context": "mine"}))
+        members = [accept(registry, card).issued.members for card in answer["cards"]]
+
+    first, *others = answer["cards"]
+    assert (first["context"], first["agreement"]) == ("federation", {"partner": PARTNER, "expires": NEXT})
+    assert first["exp"] == NEXT
+    assert [card["agreement"] for card in others] == [None, None]
+    assert members[0].keys() - members[1].keys() == {"provider"}
+    assert PARTNER not in first["sd_card"]
+
+
+def test_several_partners_can_be_asked_for_at_once_and_the_audit_record_names_them(desk: Desk) -> None:
+    with desk.open(policy=POLICY) as registry:
+        answer = registry.register(asking(federation(PARTNER), federation("alice"), {"context": "federation"}))
+
+    assert [(card["agreement"] or {}).get("partner") for card in answer["cards"]] == [PARTNER, "alice", None]
+    (record,) = desk.audit()
+    assert {audience: "provider" in claims for audience, claims in record["disclosed"].items()} == {
+        f"federation {PARTNER}": True,
+        "federation alice": False,
+        "federation": False,
+    }
+
+
+def test_whatever_several_entries_without_an_agreement_show_is_in_one_audit_record(desk: Desk) -> None:
+    with desk.open(policy=POLICY) as registry:
+        registry.register(asking(federation("past", disclose=["iconUrl"]), federation("other", disclose=["provider"])))
+
+    (record,) = desk.audit()
+    assert set(record["disclosed"]["federation"]) >= {"iconUrl", "provider"}
+
+
+@pytest.mark.parametrize("partner", ["past", "coming", "nobody", PARTNER + "/", "é\n"])
+def test_past_coming_and_unknown_agreements_look_alike(desk: Desk, partner: str) -> None:
+    with desk.open(policy=POLICY) as registry:
+        answer = registry.register(asking({"context": "public"}, federation(partner)))
+        public, card = (accept(registry, one).issued.members for one in answer["cards"])
+
+    warning = next(one for one in answer["findings"] if one["rule"] == "agreement.none-in-force")
+    assert (warning["level"], warning["where"]) == ("warning", "request/disclosure_contexts/1/partner")
+    assert "shows what it would show to anybody" in warning["hint"]
+    assert partner not in warning["hint"]
+    assert card == public
+    assert answer["cards"][1]["agreement"] is None
+
+
+def test_who_names_no_partner_is_not_warned(registry: OpenDesk) -> None:
+    answer = registry.register(asking({"context": "federation"}))
+    assert not any(one["rule"].startswith("agreement") for one in answer["findings"])
+
+
+@pytest.mark.parametrize(
+    ("contexts", "expected"),
+    [
+        ([{"context": "public", "partner": PARTNER}], ("agreement.unexpected", f"{FIRST}/partner")),
+        ([{"context": "mine", "partner": "nobody"}], ("agreement.unexpected", f"{FIRST}/partner")),
+        ([{"context": "publik", "partner": PARTNER}], ("context.unknown", f"{FIRST}/context")),
+        ([federation("")], ("request.malformed", f"{FIRST}/partner")),
+        ([federation("p" * 257)], ("request.malformed", f"{FIRST}/partner")),
+        ([{"context": "federation", "partner": None}], ("request.malformed", f"{FIRST}/partner")),
+        ([{"context": "federation", "partner": [PARTNER]}], ("request.malformed", f"{FIRST}/partner")),
+        ([federation(PARTNER), federation(PARTNER)], ("context.repeated", "request/disclosure_contexts/1/context")),
+        ([{"context": "federation"}] * 2, ("context.repeated", "request/disclosure_contexts/1/context")),
+        ([federation(PARTNER, disclose=["skills", "iconUrl"])], ("disclose.beyond-ceiling", f"{FIRST}/disclose/1")),
+    ],
+)
+def test_a_partner_that_cannot_be_meant_is_refused(
+    desk: Desk, contexts: list[dict[str, Any]], expected: tuple[str, str]
+) -> None:
+    with desk.open(policy=POLICY) as registry:
+        assert_refused(registry.post(asking(*contexts)), 422, expected)
+    assert desk.counts()["batches"] == 0

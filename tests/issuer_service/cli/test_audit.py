@@ -16,7 +16,7 @@ from sdcard.audit_chain import START, Head, chain_record
 from sdcard.encoding import encode_base64url
 from tests.command_line import Ran, Sdcard
 from tests.issuer_service.desk import KEK_SECRET, Desk, jwk, key_row, request, seed_keys
-from tests.sdcard.audit_chain.chains import content
+from tests.sdcard.audit_chains import content
 from tests.world import NOW, key
 
 

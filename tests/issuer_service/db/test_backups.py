@@ -1,19 +1,32 @@
-"""Backups of a database in use: one state of it, whole or not at all, and nobody else's to read."""
+"""Backups, and a start on a database that was restored."""
 
+import shutil
 import sqlite3
 import stat
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import make_url
 
-from issuer_service.db.backups import back_up, pg_dump
+from issuer_service.audit.service import append_line
+from issuer_service.db.backups import back_up, check_not_older, pg_dump
 from issuer_service.db.migrations import head, read_revision, upgrade
+from issuer_service.keys.opening import prepare_keys
+from issuer_service.keys.repository import KeyState, KeyUse
+from issuer_service.settings import Settings
 from sdcard import Misuse
-from tests.issuer_service.desk import Desk, on_both_databases, request
-from tests.world import key, raises_rule
+from sdcard.audit_chain import Head, issue_checkpoint
+from tests.issuer_service.desk import Desk, ask, jwk, key_row, on_both_databases, request, seed_keys
+from tests.postgres import query
+from tests.world import ISSUER, NOW, key, raises_rule
+
+# -- Backups of a database in use -------------------------------------------------------------------------------------
+
+# One state of it, whole or not at all, and nobody else's to read.
 
 
 def test_a_backup_is_the_database_and_serves(desk: Desk, tmp_path: Path) -> None:
@@ -128,3 +141,154 @@ def test_one_that_is_not_there_has_none_and_is_not_made(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     upgrade(url)
     assert read_revision(url) == head()
+
+
+# -- A registry does not start on a database that is older than its checkpoints say, unless it is told so -------------
+
+ROLLED_BACK = ("audit.rolled-back", "audit")
+OTHER = ("audit.checkpoint-differs", "audit")
+
+
+def register(desk: Desk, *numbers: int) -> None:
+    """Each leaves a record, and a checkpoint when the registry stops."""
+    with desk.open() as registry:
+        for number in numbers:
+            registry.register(request(f"agent-{number}", public_key=jwk(key(30 + number))))
+
+
+def check(desk: Desk, restored: int | None = None) -> None:
+    ask(desk.url, lambda database: check_not_older(database, desk.checkpoints, restored))
+
+
+@pytest.fixture
+def restored(desk: Desk) -> Desk:
+    """After three records a backup of the first one is put back."""
+    register(desk, 0)
+    backup = desk.file.with_suffix(".backup")
+    shutil.copy(desk.file, backup)
+    register(desk, 1, 2)
+    for one in desk.file.parent.glob("registry.sqlite*"):
+        one.unlink()
+    backup.rename(desk.file)
+    return desk
+
+
+@on_both_databases
+def test_a_database_that_goes_on_is_as_new_as_its_checkpoints(desk: Desk) -> None:
+    check(desk)
+    register(desk, 0)
+    check(desk)
+    register(desk, 1, 2)
+    check(desk)
+
+
+@on_both_databases
+def test_a_database_that_lost_its_last_records_is_refused(desk: Desk) -> None:
+    register(desk, 0, 1)
+    first = query(desk.url, "SELECT digest FROM audit WHERE sequence = 1")[0][0][0]
+    query(desk.url, "DELETE FROM audit WHERE sequence = 2", f"UPDATE audit_head SET sequence = 1, digest = '{first}'")
+
+    with raises_rule(*ROLLED_BACK):
+        check(desk)
+
+
+def test_a_restored_backup_is_refused_and_the_hint_says_what_to_do(restored: Desk) -> None:
+    with pytest.raises(Exception, match=r"ends at record 1, .* vouches for record 3") as caught:
+        check(restored)
+    assert "SDCARD_AUDIT_RESTORED=3" in str(caught.value)
+
+
+def test_a_restored_backup_is_served_when_that_is_said(restored: Desk) -> None:
+    check(restored, 3)
+
+
+@pytest.mark.parametrize("said", [1, 2, 4])
+def test_another_number_does_not_count(restored: Desk, said: int) -> None:
+    with raises_rule(*ROLLED_BACK):
+        check(restored, said)
+
+
+def test_a_chain_that_has_grown_again_is_another_one(restored: Desk) -> None:
+    register(restored, 4, 5, 6)
+
+    restored.checkpoints.write_text(restored.checkpoints.read_text().splitlines()[1] + "\n")
+
+    with raises_rule(*OTHER):
+        check(restored)
+
+
+def test_a_second_restored_backup_is_refused_again(restored: Desk) -> None:
+    with restored.open() as registry:
+        registry.register(request("agent-4", public_key=jwk(key(34))))
+    check(restored, 3)
+    query(restored.url, "DELETE FROM audit", f"UPDATE audit_head SET sequence = 0, digest = '{'0' * 64}'")
+
+    with raises_rule(*ROLLED_BACK):
+        check(restored, 3)
+
+
+def test_a_checkpoint_by_a_key_that_the_database_lost_is_refused(desk: Desk) -> None:
+    register(desk, 0)
+    append_line(desk.checkpoints, issue_checkpoint(Head(2, "a" * 64), ISSUER, key(99), NOW))
+
+    with raises_rule(*ROLLED_BACK):
+        check(desk)
+    check(desk, 2)
+
+
+def test_a_checkpoint_by_a_retired_key_counts(desk: Desk) -> None:
+    seed_keys(desk.url, key_row(key(98), KeyUse.AUDIT, KeyState.RETIRED))
+    append_line(desk.checkpoints, issue_checkpoint(Head(7, "a" * 64), ISSUER, key(98), NOW))
+
+    with raises_rule(*ROLLED_BACK):
+        check(desk)
+
+
+LINES: dict[str, Callable[[str], str]] = {
+    "nothing": lambda line: "",
+    "cut short": lambda line: line[:-40],
+    "cut shorter": lambda line: line[:60],
+    "another signature": lambda line: line[:-6] + "AAAAAA",
+    "not ASCII": lambda line: "é" * 20,
+    "long": lambda line: "a" * 100_000,
+    "NUL": lambda line: "\0" * 20,
+    "not JSON": lambda line: "a.b.c",
+}
+
+
+@pytest.mark.parametrize("what", LINES)
+def test_a_line_that_is_no_checkpoint_keeps_nobody_from_starting(desk: Desk, what: str) -> None:
+    register(desk, 0)
+    whole = desk.checkpoints.read_text().strip()
+    future = issue_checkpoint(Head(9, "a" * 64), ISSUER, desk.audit_signer, NOW)
+    desk.checkpoints.write_text(f"{LINES[what](future)}\n{whole}\n{LINES[what](future)}\n", encoding="utf-8")
+
+    check(desk)
+
+
+def test_a_registry_does_not_start_and_changes_nothing(restored: Desk) -> None:
+    before = restored.rows()
+    settings: dict[str, Any] = {
+        "database_url": restored.url,
+        "audit_checkpoints": restored.checkpoints,
+        "key_encryption_key_file": restored.file.parent / "kek",
+    }
+
+    with raises_rule(*ROLLED_BACK):
+        prepare_keys(Settings(**settings))
+    with pytest.raises(Exception, match="key-encryption key"):  # the next thing that it looks at
+        prepare_keys(Settings(**settings, audit_restored=3))
+
+    assert restored.rows() == before
+    assert not (restored.file.parent / "kek").exists()
+
+
+def test_a_new_database_beside_old_checkpoints_is_refused(restored: Desk, tmp_path: Path) -> None:
+    settings = Settings(
+        database_url=f"sqlite:///{tmp_path}/new.sqlite",
+        audit_checkpoints=restored.checkpoints,
+        key_encryption_key_file=tmp_path / "new.key",
+    )
+
+    with raises_rule(*ROLLED_BACK):
+        prepare_keys(settings)

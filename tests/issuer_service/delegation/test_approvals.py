@@ -1,5 +1,6 @@
-"""Sensitive scopes wait for a person, whose word is for one exchange, once, and for a while."""
+"""Approvals, and parties that cannot approve."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from typing import Any
 from urllib.parse import quote
@@ -8,17 +9,21 @@ import httpx2
 import pytest
 from sqlalchemy import Connection, insert
 
-from issuer_service.access import Scope
+from issuer_service.access import Limit, Scope
 from issuer_service.db.tables import approvals
 from issuer_service.delegation.approvals import MOST_LISTED
 from issuer_service.delegation.records import ApprovalRow, ApprovalState
 from issuer_service.delegation.repository import MOST_OPEN
+from sdcard.delegation import SD_AGENT_CARD_TYPE
 from sdcard.encoding import encode_base64url
+from tests.command_line import Sdcard
+from tests.issuer_service.console.visitor import Visitor, rule_of
 from tests.issuer_service.delegation.office import Office, assert_error
 from tests.issuer_service.desk import Desk, ask, assert_refused, on_both_databases
+from tests.postgres import query
 from tests.world import NOW
 
-pytestmark = on_both_databases
+# -- Sensitive scopes wait for a person, whose word is for one exchange, once, and for a while ------------------------
 
 
 def pending(response: httpx2.Response) -> str:
@@ -40,6 +45,7 @@ def approved(office: Office, **changes: Any) -> str:
     return handle
 
 
+@on_both_databases
 def test_a_person_approves_and_the_repeat_gets_the_token_once(office: Office) -> None:
     office.grant("a", "b", sensitive=["pay"])
     presented = office.presentation("a", interaction_id="task-1")
@@ -66,6 +72,7 @@ def test_a_person_approves_and_the_repeat_gets_the_token_once(office: Office) ->
     assert events == [("approval.asked", "alice"), ("approval.granted", "paul"), ("delegation.issued", "alice")]
 
 
+@on_both_databases
 def test_an_approval_that_was_asked_for_in_the_future_is_asked_for_again(office: Office) -> None:
     office.grant("a", "b", sensitive=["pay"], lifetime=100 * 86_400)
     office.tokens = {owner: office.desk.new_token(owner, lifetime=100 * 86_400) for owner in office.tokens}
@@ -81,11 +88,13 @@ def test_an_approval_that_was_asked_for_in_the_future_is_asked_for_again(office:
     office.issued(office.show("a", "b", "pay", approval_handle=right))
 
 
+@on_both_databases
 def test_scopes_that_are_not_sensitive_wait_for_nobody(office: Office) -> None:
     office.grant("a", "b", sensitive=["pay"])
     office.issued(office.show("a", "b", "read write"))
 
 
+@on_both_databases
 def test_no_approval_is_asked_for_what_would_be_refused_anyway(office: Office) -> None:
     office.grant("a", "b", ["pay"], sensitive=["pay"])
     used = office.presentation("a", nonce=office.nonce("eve"))
@@ -96,6 +105,7 @@ def test_no_approval_is_asked_for_what_would_be_refused_anyway(office: Office) -
     assert office.desk.counts()["approvals"] == 0
 
 
+@on_both_databases
 @pytest.mark.parametrize("other", ["scope", "target", "interaction", "chain", "client"])
 def test_an_approval_for_something_else(office: Office, other: str) -> None:
     handle = approved(office, interaction_id="task-1")
@@ -121,6 +131,7 @@ def test_an_approval_for_something_else(office: Office, other: str) -> None:
     office.issued(office.show("a", "b", "pay read", interaction_id="task-1", approval_handle=handle))
 
 
+@on_both_databases
 @pytest.mark.parametrize("by", ["alice", "bob", "carol"])
 def test_nobody_approves_who_asked_or_takes_part(office: Office, by: str) -> None:
     """Carol asks, Bob's and Alice's agents are in the chain."""
@@ -138,6 +149,7 @@ def test_nobody_approves_who_asked_or_takes_part(office: Office, by: str) -> Non
     office.issued(office.hand_on(token, "carol", "d", "pay", approval_handle=handle))
 
 
+@on_both_databases
 def test_whoever_asked_may_deny_and_what_was_denied_stays_so(office: Office) -> None:
     office.grant("a", "b", sensitive=["pay"])
     handle = pending(office.show("a", "b", "pay"))
@@ -147,6 +159,7 @@ def test_whoever_asked_may_deny_and_what_was_denied_stays_so(office: Office) -> 
     assert pending(office.show("a", "b", "pay")) != handle
 
 
+@on_both_databases
 def test_a_decision_needs_its_scope_and_something_to_decide(office: Office) -> None:
     others = tuple(one for one in Scope if one is not Scope.DELEGATIONS_APPROVE)
     office.tokens["frank"] = office.desk.new_token("frank", others)
@@ -161,6 +174,7 @@ def test_a_decision_needs_its_scope_and_something_to_decide(office: Office) -> N
     assert_refused(decide(office, handle, word="deny"), 404, ("approval.decided", "request/approval_id"))
 
 
+@on_both_databases
 def test_an_approval_has_an_end(office: Office) -> None:
     handle = approved(office)
     office.desk.clock.advance(3_600)
@@ -173,6 +187,7 @@ def test_an_approval_has_an_end(office: Office) -> None:
     assert waiting != handle
 
 
+@on_both_databases
 def test_what_ended_meanwhile_is_not_issued_whatever_was_approved(office: Office) -> None:
     grant = office.grant("a", "b", sensitive=["pay"])
     handle = pending(office.show("a", "b", "pay"))
@@ -186,6 +201,7 @@ def listed(office: Office, query: str = "") -> dict[str, Any]:
     return answer
 
 
+@on_both_databases
 def test_what_many_clients_wait_for_hides_nothing(office: Office, desk: Desk) -> None:
     """More than a page of others, and one that came last."""
     one = ApprovalRow("0" * 32, "", ("agent:a",), "agent:b", ("pay",), None, ApprovalState.PENDING, NOW, NOW + 900)
@@ -213,6 +229,7 @@ def test_what_many_clients_wait_for_hides_nothing(office: Office, desk: Desk) ->
     assert decide(office, last.approval_id).status_code == 200
 
 
+@on_both_databases
 @pytest.mark.parametrize(
     ("query", "place"),
     [
@@ -233,6 +250,7 @@ def test_a_page_that_cannot_be_is_refused(office: Office, query: str, place: str
     assert_refused(refused, 422, ("request.malformed", f"request/query{place}"))
 
 
+@on_both_databases
 def test_a_client_waits_for_so_many_approvals_and_no_more(office: Office) -> None:
     office.grant("a", "b", sensitive=["pay"])
     token = office.presentation("a")
@@ -240,3 +258,123 @@ def test_a_client_waits_for_so_many_approvals_and_no_more(office: Office) -> Non
     answers = [office.show("a", "b", "pay", subject_token=token, **form) for form in forms]
     assert {answer.status_code for answer in answers[:-1]} == {400}
     assert_error(answers[-1], "temporarily_unavailable", "rate.exceeded", 429)
+
+
+# -- No party of an exchange approves it ------------------------------------------------------------------------------
+
+# By no entrance, with no token, under no spelling of its name.
+
+PARTIES = {
+    "the client that asks": "carol",
+    "the delegator": "eve",
+    "the owner of the first actor": "alice",
+    "the owner of an actor in between": "bob",
+    "the owner of the last actor": "carol",
+    "the owner of the target": "dave",
+}
+SCOPE = Scope.AGENTS_DISCOVER.value
+ENTRANCES = ("api", "console", "command line")
+Approve = Callable[[str, str], str]
+
+
+@pytest.fixture
+def parties_office(desk: Desk) -> Iterator[Office]:
+    with desk.open(console=True) as registry:
+        yield Office(desk, registry)
+
+
+@pytest.fixture
+def parties_handle(parties_office: Office) -> str:
+    """On behalf of Eve, Alice's agent hands to Bob's, Bob's to Carol's, and Carol's wants to hand to Dave's."""
+    for delegator, target, sensitive in (("a", "b", ()), ("b", "c", ()), ("c", "d", (SCOPE,))):
+        parties_office.grant(delegator, target, (SCOPE,), sensitive)
+    first = parties_office.exchange(
+        "alice",
+        subject_token=parties_office.tokens["eve"],
+        actor_token=parties_office.presentation("a"),
+        actor_token_type=SD_AGENT_CARD_TYPE,
+        target="b",
+        scope=SCOPE,
+    )
+    second = parties_office.hand_on(parties_office.issued(first), "bob", "c", SCOPE)
+    return pending(parties_office.hand_on(parties_office.issued(second), "carol", "d", SCOPE))
+
+
+@pytest.fixture
+def approve(parties_office: Office, parties_handle: str, sdcard: Sdcard, monkeypatch: pytest.MonkeyPatch) -> Approve:
+    """By an entrance, with a token of its own for the subject; the rule that refuses."""
+    monkeypatch.setenv("SDCARD_DATABASE_URL", parties_office.desk.url)
+    monkeypatch.setattr("issuer_service.cli.delegations.SystemClock", lambda: parties_office.desk.clock)
+
+    def run(entrance: str, subject: str) -> str:
+        if entrance == "command line":
+            ran = sdcard("approvals", "approve", parties_handle, "--by", subject, "--json")
+            return "approved" if ran.status == 0 else str(ran.json["rule"]) if ran.status == 1 else "misuse"
+        token = parties_office.desk.new_token(subject, (Scope.DELEGATIONS_APPROVE,))
+        return with_token(parties_office, parties_handle, entrance, token)
+
+    return run
+
+
+def with_token(office: Office, handle: str, entrance: str, token: str) -> str:
+    if entrance == "api":
+        answer = office.registry.ask("POST", f"/delegations/approvals/{handle}/approve", token=token)
+        return "approved" if answer.status_code == 200 else str(answer.json()["rule"])
+    answer = Visitor(office.registry).signed_in(token).post(f"/approvals/{handle}/approve")
+    return "approved" if answer.status_code == 200 else rule_of(answer)
+
+
+@on_both_databases
+@pytest.mark.parametrize("entrance", ENTRANCES)
+def test_no_party_approves_by_any_entrance_and_a_stranger_does(
+    parties_office: Office, approve: Approve, entrance: str
+) -> None:
+    refused = {role: approve(entrance, subject) for role, subject in PARTIES.items()}
+    assert refused == dict.fromkeys(refused, "approval.self")
+    for spelled in ("DAVE", " dave", "dave ", "\uff44ave", "\U0001d41dave"):
+        assert approve(entrance, spelled) == "approval.self", spelled
+
+    assert approve(entrance, "paul") == "approved"
+    assert approve(entrance, "paul") == "approval.decided"
+
+
+@on_both_databases
+@pytest.mark.parametrize("entrance", ENTRANCES)
+def test_neither_the_owner_before_nor_the_owner_since_approves(
+    parties_office: Office, approve: Approve, entrance: str
+) -> None:
+    """Nothing in the registry changes an owner; a database that is mended by hand can."""
+    query(parties_office.desk.url, "UPDATE agents SET subject = 'dave-after' WHERE agent_id = 'd'")
+
+    assert approve(entrance, "dave") == "approval.self"
+    assert approve(entrance, "dave-after") == "approval.self"
+
+
+@on_both_databases
+@pytest.mark.parametrize("entrance", ["api", "console"])
+def test_a_token_for_some_agents_neither_approves_nor_lists(
+    parties_office: Office, parties_handle: str, entrance: str
+) -> None:
+    for prefixes in (("d",), ("a", "b", "c", "d"), ("other-",)):
+        limits = {Limit.AGENT_ID_PREFIXES: prefixes}
+        token = parties_office.desk.new_token("paul", (Scope.DELEGATIONS_APPROVE,), limits)
+        assert with_token(parties_office, parties_handle, entrance, token) == "token.limit"
+        if entrance == "api":
+            listed = parties_office.registry.ask("GET", "/delegations/approvals", token=token)
+        else:
+            listed = Visitor(parties_office.registry).signed_in(token).get("/approvals")
+        assert listed.status_code == 403
+
+
+@on_both_databases
+def test_no_agent_approves_at_the_command_line(approve: Approve) -> None:
+    for agent in ("agent:a", "agent:d", "agent:other", "agent:"):
+        assert approve("command line", agent) == "misuse"
+
+
+@on_both_databases
+def test_a_party_may_deny(parties_office: Office, parties_handle: str) -> None:
+    answer = parties_office.registry.ask(
+        "POST", f"/delegations/approvals/{parties_handle}/deny", token=parties_office.tokens["dave"]
+    )
+    assert answer.status_code == 200

@@ -26,7 +26,7 @@ from sdcard.policy.document import read_policy
 from sdcard.rules import Rule
 from tests.issuer_service.desk import Desk, FixedKeys, OpenDesk, assert_refused, finding, on_both_databases
 from tests.issuer_service.discovery.seekers import found_cards, register, status_of
-from tests.issuer_service.keys.test_rotation import add, remove, rotate
+from tests.issuer_service.keys.test_service import add, remove, rotate
 from tests.world import NOW, RecordingSalts
 
 PARTNER = "https://partner.example"

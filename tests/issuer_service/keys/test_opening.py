@@ -16,7 +16,7 @@ from sdcard import Misuse
 from sdcard.encoding import encode_base64url
 from sdcard.io.key_files import create_private_file
 from tests.issuer_service.desk import KEK_SECRET, Desk
-from tests.issuer_service.keys.test_rotation import keys_of
+from tests.issuer_service.keys.test_service import keys_of
 from tests.postgres import Cluster, query
 from tests.shared import ROOT
 from tests.softhsm import NOISE, PIN, SoftHsm

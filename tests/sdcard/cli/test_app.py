@@ -1,15 +1,33 @@
-"""Exit statuses and streams: one JSON object whatever happens, and no bug that looks like a refusal."""
+"""The command tree: help, joined commands and mistakes of users."""
 
+import json
 import os
+import re
+import shlex
+import shutil
+import socket
 import subprocess
 import sys
+from importlib.metadata import distribution, entry_points
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.main
 
+from issuer_service.cli.registry_process import Desk
+from pages.command_line import leaves
 from sdcard.cli import verify
+from sdcard.cli.app import COMMANDS, ENTRY_POINTS, JOINED, app, example_of, first_sentence, load_joined
+from sdcard.cli.output import NEXT_STEPS
+from sdcard.errors import Misuse
+from sdcard.rules import Rule
 from tests.command_line import Ran, Sdcard
 from tests.shared import ROOT
+
+# -- Exit statuses and streams ----------------------------------------------------------------------------------------
+
+# One JSON object whatever happens, and no bug that looks like a refusal.
 
 CODE = "from sdcard.cli import main; main()"
 
@@ -121,3 +139,289 @@ def test_a_missing_part_is_named(monkeypatch: pytest.MonkeyPatch, sdcard: Sdcard
 
     assert ran.status == 2
     assert ran.json == {"misuse": "it needs sdcard.io.key_files: pip install 'sdcard[service]'"}
+
+
+# -- What `--help` says: every command has an example, and every example is a command ---------------------------------
+
+LEAVES = dict(leaves(typer.main.get_command(app), "sdcard"))
+GROUPS = sorted({name.split()[1] for name in LEAVES if name.count(" ") == 2})
+
+
+def test_the_example_of_a_command_is_a_call_of_it() -> None:
+    for name, command in LEAVES.items():
+        words = shlex.split(example_of(command))
+        while "=" in words[0]:
+            words.pop(0)
+        if ">" in words:
+            assert words.index(">") == len(words) - 2, name
+            words = words[:-2]
+        called = name.split()
+
+        assert words[: len(called)] == called
+        with command.make_context(name, words[len(called) :]) as context:
+            assert context.params.keys() >= {one.name for one in command.params if one.required}, name
+
+
+def test_help_fits_80_columns_and_shows_the_example_as_one_command(
+    sdcard: Sdcard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+    for name, command in LEAVES.items():
+        ran = sdcard(*name.split()[1:], "--help")
+
+        lines = ran.out.splitlines()
+        example = "\n".join(lines[lines.index("  Example:") + 1 :]).replace("\\\n", "")
+        assert ran.status == 0, name
+        assert [line for line in lines if len(line) > 80] == []
+        assert shlex.split(example) == shlex.split(example_of(command))
+
+
+def test_the_list_of_commands_says_one_sentence_about_each(sdcard: Sdcard) -> None:
+    listed = " ".join(sdcard("--help").out.split())
+
+    assert [name for name, (_, text) in COMMANDS.items() if f"{name} {first_sentence(text)}" not in listed] == []
+    assert "Example: sdcard" not in listed
+
+
+@pytest.mark.parametrize("words", [(), *((group,) for group in GROUPS)], ids=" ".join)
+def test_a_group_without_a_command_shows_its_commands(words: tuple[str, ...], sdcard: Sdcard) -> None:
+    ran = sdcard(*words)
+
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.splitlines()[0].split() == ["Usage:", "sdcard", *words, "[OPTIONS]", "COMMAND", "[ARGS]..."]
+    assert "With an example: sdcard" in ran.err
+
+
+def test_who_calls_a_command_wrongly_is_led_to_its_help(sdcard: Sdcard) -> None:
+    assert "sdcard keys rotate --help" in sdcard("keys", "rotate").err
+
+
+@pytest.mark.parametrize(("kernel", "shown"), [(None, "not in use"), ("9.9", "9.9")])
+def test_the_version_is_that_of_the_package(
+    sdcard: Sdcard, kernel: str | None, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from importlib.metadata import version
+
+    monkeypatch.setattr("sdcard.acceleration.KERNEL", kernel)
+    assert sdcard("--version").out == f"sdcard {version('sdcard')}\nnative kernel: {shown}\n"
+
+
+def test_options_of_one_name_are_spelled_and_typed_alike() -> None:
+    """`--json` is a flag everywhere, `--database-url` never comes without `--config`, and so on."""
+    kinds: dict[str, set[Any]] = {}
+    for command in LEAVES.values():
+        for one in command.params:
+            if one.param_type_name == "option":
+                kinds.setdefault(one.opts[0], set()).add(bool(one.is_flag))
+    assert {name for name, kind in kinds.items() if len(kind) > 1} == set()
+    names = {name: {opt for one in command.params for opt in one.opts} for name, command in LEAVES.items()}
+    assert [name for name, options in names.items() if "--database-url" in options and "--config" not in options] == []
+    assert [name for name, options in names.items() if "--registry" in options and "--token-file" not in options] == []
+
+
+# -- Commands that act on a registry join the tree by entry points of our own distribution ----------------------------
+
+OURS = distribution("sdcard").entry_points.select(group=ENTRY_POINTS)
+ADDED_TO = {"keys"}
+"""Groups of the core that an entry point adds commands to."""
+RUN = """
+import io, json, sys
+from contextlib import redirect_stderr, redirect_stdout
+blocked, *lines = json.loads(sys.argv[1])
+sys.modules.update(dict.fromkeys(blocked))
+from sdcard.cli import main
+said = []
+for line in lines:
+    sys.argv = ["sdcard", *line]
+    out, err = io.StringIO(), io.StringIO()
+    try:
+        with redirect_stdout(out), redirect_stderr(err):
+            main()
+    except SystemExit as end:
+        said.append((end.code or 0, out.getvalue(), err.getvalue()))
+loaded = sorted({name.partition(".")[0] for name, module in sys.modules.items() if module})
+print(json.dumps([said, loaded]))
+"""
+
+
+def run_lines(lines: list[list[str]], where: Path, *blocked: str) -> tuple[list[tuple[int, str, str]], set[str]]:
+    """Run commands in one new process where some modules are missing; outcomes, and the packages that were loaded."""
+    script = [sys.executable, "-c", RUN, json.dumps([blocked, *lines])]
+    done = subprocess.run(script, cwd=where, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    said, loaded = json.loads(done.stdout)
+    assert len(said) == len(lines)
+    return [(status, out, err) for status, out, err in said], set(loaded)
+
+
+def names_the_extra(status: int, out: str, err: str) -> bool:
+    return (status, out) == (2, "") and "pip install 'sdcard[service]'" in err
+
+
+def commands() -> dict[bool, list[list[str]]]:
+    """Every command as words; True for those of the registry."""
+    found: dict[bool, list[list[str]]] = {True: [], False: []}
+    for name, command in leaves(typer.main.get_command(app), "sdcard"):
+        words = name.split()[1:]
+        found[command.callback.__module__.startswith("issuer_service.")].append(words)
+    return found
+
+
+def test_entry_points_bring_the_commands_that_the_tree_leaves_to_them() -> None:
+    joined = {name for name, (place, _) in COMMANDS.items() if place == JOINED}
+
+    assert {one.name for one in OURS} == joined | ADDED_TO
+    assert [one.name for one in OURS if not one.value.startswith("issuer_service.cli.")] == []
+
+
+@pytest.mark.parametrize("name", ["other", "sdcard"])
+def test_another_package_neither_adds_nor_replaces_a_command(
+    name: str, sdcard: Sdcard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = tmp_path / "other" / f"{name}-9.dist-info"
+    there.mkdir(parents=True)
+    (there / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 9\n")
+    (there / "entry_points.txt").write_text(f"[{ENTRY_POINTS}]\nserve = evil:command\nevil = evil:command\n")
+    (there.parent / "evil.py").write_text("raise SystemExit('loaded')\n")
+    monkeypatch.syspath_prepend(there.parent)
+    assert {one.value for one in entry_points(group=ENTRY_POINTS)} >= {"evil:command"}, "it is installed"
+
+    assert load_joined("serve").__module__ == "issuer_service.cli.serve"
+    with pytest.raises(Misuse, match="sdcard\\[service\\]"):
+        load_joined("evil")
+    assert sdcard("evil").status == 2
+    assert "evil" not in sdcard("--help").out
+    assert sdcard("serve", "--help").status == 0
+
+
+def test_what_needs_no_registry_loads_no_service(tmp_path: Path) -> None:
+    lines = [["--help"], *([*words, "--help"] for words in commands()[False]), ["keys", "new", "a.jwk"]]
+
+    said, loaded = run_lines(lines, tmp_path, "issuer_service")
+
+    assert [err for status, _, err in said if status] == []
+    assert loaded & {"issuer_service", "sqlalchemy", "fastapi", "pydantic_settings", "alembic"} == set()
+
+
+def test_a_command_of_the_registry_without_the_service_says_how_to_install_it(tmp_path: Path) -> None:
+    said, _ = run_lines([[*words, "--help"] for words in commands()[True]], tmp_path, "issuer_service")
+
+    assert [one for one in said if not names_the_extra(*one)] == []
+
+
+EXTRA = ("alembic", "fastapi", "pydantic_settings", "sqlalchemy", "structlog", "uvicorn")
+
+
+def test_without_the_extra_a_command_of_the_registry_has_help_and_says_how_to_install_it(tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    helps = [[*words, "--help"] for words in commands()[True]]
+    run = [["token", "list"], ["serve"], ["demo"], ["keys", "list"], ["config", "show"], ["audit", "verify"]]
+
+    said, _ = run_lines([*helps, ["audit", "verify", "--file", "empty.jsonl"], *run], tmp_path, *EXTRA)
+
+    without, refused = said[: len(helps) + 1], said[len(helps) + 1 :]
+    assert [err for status, _, err in without if status] == []
+    assert [one for one in refused if not names_the_extra(*one)] == []
+
+
+# -- Mistakes of new users --------------------------------------------------------------------------------------------
+
+# The error says what is wrong, where, and what to do next; never a traceback.
+
+ASKED = "--audience https://verifier.example --nonce n-0S6_WzA2Mj"
+REGISTER = "register georoute.json --agent-id g --key a.jwk --context public --out out"
+MISTAKES = {
+    "card check nowhere.json": (2, "nowhere.json is not there"),
+    "card check empty": (1, "It is empty."),
+    "card check broken.yaml": (1, "breaks in line 3"),
+    "card check a.jwk": (1, "This looks like no agent card"),
+    "policy explain georoute.json --policy nowhere.toml": (2, "nowhere.toml: No such file"),
+    "policy check misspelt.toml": (1, "The nearest known name is description"),
+    "inspect folder": (2, "folder: Is a directory"),
+    "inspect georoute.json": (1, "JSON of another kind"),
+    "inspect empty": (1, "It is empty."),
+    f"verify shown --trust empty {ASKED} --status": (1, "It is empty."),
+    f"verify shown --trust a.jwk {ASKED} --status": (1, "trust.json"),
+    f"verify shown --trust trust.json {ASKED}": (2, "--status fetches it"),
+    "verify shown --trust trust.json --status": (2, "--audience"),
+    f"present shown --key nokey.jwk --trust trust.json {ASKED}": (2, "nokey.jwk: No such file"),
+    f"{REGISTER} --registry https://registry.invalid": (2, "there is no host registry.invalid"),
+    f"{REGISTER} --registry http://registry.invalid": (2, "a registry needs https"),
+    f"{REGISTER} --registry http://127.0.0.1:1": (2, "nothing listens at 127.0.0.1, port 1; `sdcard serve`"),
+    f"{REGISTER} --registry 127.0.0.1:8080": (2, "needs a URL such as https://"),
+    f"register georoute.json --registry {REGISTER[23:]}": (2, "--registry got --agent-id as its value"),
+    "serve --port 99999": (2, "SDCARD_PORT"),
+    "token create": (2, "--subject"),
+    "token create --subject me --scope agents:registr": (2, "known scopes: agents:register"),
+    "token list --database-url sqlite:///nowhere/x.sqlite": (2, "--database-url"),
+    "agnts list": (2, "Did you mean 'agents'"),
+    "keys new a.jwk": (2, "never overwritten"),
+    "keys public cut.jwk": (1, "json.malformed"),
+    "keys add crds": (2, "cards, status, tokens, audit"),
+    "vectors check nowhere": (2, "nowhere is no directory"),
+    "card convert georoute.json --to a2a/0.4": (2, "a2a/0.3, a2a/1.0"),
+    "config show --config misspelt.conf": (2, "meant: port?"),
+    "fetch http://127.0.0.1:1 --trust trust.json --status": (1, "--network NETWORK"),
+    "approvals approve nothing --by me": (1, "`sdcard approvals list`"),
+}
+"""Command → exit status, and what is said among other things."""
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_answered_with_what_helps(mistake: str, sdcard: Sdcard, monkeypatch: pytest.MonkeyPatch) -> None:
+    status, said = MISTAKES[mistake]
+    monkeypatch.setenv("SDCARD_TOKEN", "a-token-of-no-registry")
+    monkeypatch.setattr("sdcard.io.registry_client.Registry.__init__.__defaults__", (None, 0.0))
+    assert sdcard("keys", "new", "a.jwk").status == 0
+    shutil.copy(ROOT / "examples" / "georoute.json", "georoute.json")
+    Path("folder").mkdir()
+    Path("empty").touch()
+    Path("cut.jwk").write_bytes(Path("a.jwk").read_bytes()[:50])
+    Path("cut.jwk").chmod(0o600)
+    Path("shown").write_text("e30.e30.c2ln~", encoding="ascii")
+    Path("trust.json").write_text('{"issuers": {"https://registry.example": {"keys": []}}}', encoding="ascii")
+    Path("broken.yaml").write_text("name: x\na: [b\n", encoding="ascii")
+    Path("misspelt.toml").write_text('[contexts.x.claims]\ndescripton = "plain"\n', encoding="ascii")
+    Path("misspelt.conf").write_text("prt = 9\n", encoding="ascii")
+
+    ran = sdcard(*shlex.split(mistake))
+
+    printed = " ".join((ran.out + ran.err).split())
+    assert said in printed
+    assert "Traceback" not in printed
+    assert ran.status == status
+
+
+def test_a_port_that_is_taken_is_named(sdcard: Sdcard) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ran = sdcard("serve", "--port", str(port))
+
+    assert (ran.status, f"127.0.0.1, port {port}: it is taken; choose another" in " ".join(ran.err.split())) == (
+        2,
+        True,
+    )
+
+
+def test_what_is_printed_for_programs_has_no_advice(
+    sdcard: Sdcard, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SDCARD_TOKEN", "a-token-of-no-registry")
+
+    told = sdcard("agents", "list", "--registry", desk.address)
+    as_json = sdcard("agents", "list", "--registry", desk.address, "--json")
+
+    assert NEXT_STEPS[Rule.TOKEN_INVALID] in " ".join(told.err.split())
+    assert set(as_json.json) == {"refused", "rule", "where", "findings"}
+    assert as_json.err == ""
+
+
+@pytest.mark.parametrize("rule", NEXT_STEPS)
+def test_what_to_do_next_can_be_done(rule: Rule) -> None:
+    every = dict(leaves(typer.main.get_command(app), "sdcard"))
+    options = {name for command in every.values() for one in command.params for name in one.opts}
+    commands = [re.sub(r" --.*", "", one) for one in re.findall(r"`(sdcard [^`]*)`", NEXT_STEPS[rule])]
+
+    assert [one for one in commands if one not in every] == []
+    assert [one for one in re.findall(r"--[a-z-]+", NEXT_STEPS[rule]) if one not in options] == []

@@ -1,6 +1,7 @@
-"""``sdcard discover``: what a registry finds, verified. Over real HTTP."""
+"""The commands ``sdcard discover`` and ``sdcard fetch``, over real HTTP."""
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -8,14 +9,25 @@ from typing import Any
 
 import pytest
 
-from issuer_service.cli.registry_process import running_registry
-from sdcard import Refused
+from issuer_service.cli.registry_process import Desk, running_registry
+from sdcard import Acceptance, Refused, accept_sd_card, parse_trusted_issuers, select_all
+from sdcard.agent_proof import AgentProver, ShownCard
 from sdcard.cli.discover import UNBOUND, UNCHECKED, verify_page
+from sdcard.io.key_files import load_signer
 from sdcard.io.registry_answers import Discovered, FoundAgent
 from sdcard.io.registry_client import Registry
-from tests.command_line import Sdcard
+from sdcard.publishing.published import SD_MEDIA_TYPE, PublishedCard, PublishedCards
+from sdcard.web.publish import CardApp
+from tests.command_line import Ran, Sdcard
+from tests.sdcard.io.fetchers import RawServer, ok, sending, serving
+from tests.sdcard.web.called import Late
+from tests.served import served
 from tests.shared import ROOT
 from tests.world import World
+
+# -- ``sdcard discover`` ----------------------------------------------------------------------------------------------
+
+# What a registry finds, verified. Over real HTTP.
 
 CARD = str(ROOT / "examples" / "georoute.json")
 
@@ -131,3 +143,182 @@ def test_a_page_of_which_no_card_verifies_is_refused_with_every_reason(world: Wo
         verify_page(page, expectations)
     assert [one.hint.partition(":")[0] for one in refusal.value.findings] == ["Agent a", "Agent b"]
     assert verify_page(Discovered((), None, ()), expectations).cards == ()
+
+
+# -- ``sdcard fetch`` and ``sdcard trust`` ----------------------------------------------------------------------------
+
+# As their users have them, over a real registry and an agent's own host.
+
+TRUST = ("--trust", "cards/trust.json")
+HERE = ("--network", "127.0.0.1")
+
+
+@pytest.fixture
+def agent(registered: Ran) -> Iterator[RawServer]:
+    """An agent's host, which publishes its internal card."""
+    text = Path("cards/internal.sd-card").read_text(encoding="ascii").strip()
+    with serving(sending(ok(json.dumps({"agent_card": text}).encode(), SD_MEDIA_TYPE))) as server:
+        yield server
+
+
+def trust_document(**changes: Any) -> Path:
+    """The registry's trust document, with changes."""
+    file = Path("changed.json")
+    file.write_text(json.dumps({**json.loads(Path("cards/trust.json").read_text()), **changes}))
+    return file
+
+
+def test_a_card_is_fetched_and_verified_with_its_status(sdcard: Sdcard, agent: RawServer) -> None:
+    unbound = ("--unbound", "a test")
+    ran = sdcard("fetch", agent.url(), *TRUST, *HERE, "--status", "--out", "kept.sd-card", "--json", *unbound)
+    assert ran.status == 0, ran
+    assert (ran.json["verified"], ran.json["status"]) == (False, "checked")
+    assert ran.json["proof"] == "issued by a trusted registry; not proved by this host"
+    assert b"sd-card-challenge" not in agent.requests[0].lower()
+    assert ran.json["url"] == f"{agent.url()}.well-known/agent-card.json"
+    assert ran.json["findings"][0]["rule"] == "fetched.unbound"
+    assert Path("kept.sd-card").read_text() == Path("cards/internal.sd-card").read_text()
+    shown = sdcard("fetch", agent.url(), *TRUST, *HERE, "--status-unchecked", "a test", *unbound)
+    assert shown.status == 0
+    for text in (
+        "Issued by a trusted registry; not proved by this host",
+        "fetched.unbound",
+        "It was not looked at: a test.",
+    ):
+        assert text in " ".join(shown.out.split())
+
+
+def test_a_card_that_its_host_does_not_prove_is_no_success(sdcard: Sdcard, agent: RawServer) -> None:
+    """The host has a copy of the SD-Card, and not the key."""
+    ran = sdcard("fetch", agent.url(), *TRUST, *HERE, "--status", "--json")
+    assert (ran.status, ran.json["verified"]) == (1, False)
+    assert ran.json["proof"] == "issued by a trusted registry; not proved by this host"
+    assert b"sd-card-challenge: sd-card nonce=" in agent.requests[0].lower()
+    demanded = sdcard("fetch", agent.url(), *TRUST, *HERE, "--status", "--challenge", "--json", "--out", "kept")
+    assert (demanded.status, demanded.json["rule"], Path("kept").exists()) == (1, "agent-proof.missing", False)
+    both = sdcard("fetch", agent.url(), *TRUST, *HERE, "--status", "--challenge", "--unbound", "a test")
+    assert both.status == 2
+
+
+def test_an_agent_that_proves_itself_is_verified(sdcard: Sdcard, registered: Ran) -> None:
+    text, signer = Path("cards/internal.sd-card").read_text().strip(), load_signer(Path("agent.jwk"))
+    trust = parse_trusted_issuers(Path("cards/trust.json").read_bytes())
+    held = accept_sd_card(text, Acceptance(issuers=trust), signer.public_key, time.time())
+    late = Late()
+    with served(late) as url:
+        shown = ShownCard(held, select_all(held), signer)
+        prover = AgentProver(origin=url, audiences=frozenset({"urn:sd-card:fetch"}), shown=lambda caller: shown)
+        cards = PublishedCards({"public": PublishedCard.proved(ShownCard(held, select_all(held), signer))})
+        late.app = CardApp(cards, prover=prover)
+        for more in ((), ("--challenge",)):
+            ran = sdcard("fetch", url, *TRUST, *HERE, "--status", "--json", "--out", "kept.sd-card", *more)
+            assert (ran.status, ran.json["verified"], ran.json["proof"]) == (0, True, "proved by this host"), ran
+            assert ran.json["key_binding"]["audience"] == "urn:sd-card:fetch"
+            assert ran.json["findings"] == []
+            assert Path("kept.sd-card").read_text().strip() == text
+        told = sdcard("fetch", url, *TRUST, *HERE, "--status", "--challenge")
+        assert "Verified, and proved by this host" in told.out
+        other = sdcard("fetch", url, *TRUST, *HERE, "--status", "--audience", "https://other.example")
+        assert other.status == 1
+
+
+def test_this_machine_is_asked_only_where_that_is_said(sdcard: Sdcard, agent: RawServer) -> None:
+    ran = sdcard("fetch", agent.url(), *TRUST, "--status", "--json")
+    assert (ran.status, ran.json["rule"]) == (1, "fetch.address")
+    assert agent.connections == 0
+    assert sdcard("fetch", agent.url(), *TRUST, "--network", "text", "--status").status == 2
+
+
+def test_a_plain_card_is_shown_and_is_no_success(sdcard: Sdcard, registered: Ran) -> None:
+    card = (ROOT / "examples" / "georoute.json").read_bytes()
+    with serving(sending(ok(card, "application/json"))) as server:
+        ran = sdcard("fetch", server.url(), *TRUST, *HERE, "--status", "--json")
+        assert (ran.status, ran.json["verified"]) == (1, False)
+        assert ran.json["findings"][0]["rule"] == "fetched.unsigned"
+        shown = sdcard("fetch", server.url(), *TRUST, *HERE, "--status", "--out", "kept.sd-card")
+        assert (shown.status, Path("kept.sd-card").exists()) == (1, False)
+        assert "nobody vouches for it" in shown.out
+
+
+def test_a_token_goes_to_the_agent_and_nowhere_into_what_is_printed(sdcard: Sdcard, agent: RawServer) -> None:
+    Path("token").write_text("c4n4ry\n")
+    ran = sdcard("fetch", agent.url(), *TRUST, *HERE, "--status-unchecked", "a test", "--token-file", "token", "--json")
+    assert ran.status == 1
+    assert b"Bearer c4n4ry" in agent.requests[0]
+    assert "c4n4ry" not in ran.out + ran.err
+
+
+def test_the_registry_is_asked_which_keys_it_has_now(sdcard: Sdcard, agent: RawServer, desk: Desk) -> None:
+    unknown = str(trust_document(issuers={desk.address: {"keys": []}}))
+    unchecked, unbound = ("--status-unchecked", "a test", "--json"), ("--unbound", "a test")
+    ran = sdcard("fetch", agent.url(), "--trust", unknown, *HERE, *unchecked)
+    assert (ran.status, ran.json["rule"]) == (1, "issuer.key-unknown")
+    assert (
+        sdcard("fetch", agent.url(), "--trust", unknown, *HERE, "--refresh", "--status", "--json", *unbound).status == 0
+    )
+    card = ("cards/internal.sd-card", "--unbound", "a test", "--trust", unknown)
+    assert sdcard("verify", *card, *unchecked).json["rule"] == "issuer.key-unknown"
+    assert sdcard("verify", *card, "--refresh", "--status", "--json").status == 0
+
+
+def test_a_trust_document_that_has_expired_verifies_nothing(sdcard: Sdcard, registered: Ran) -> None:
+    expired = str(trust_document(exp=int(time.time())))
+    for command in (
+        ("verify", "cards/public.sd-card", "--unbound", "a test", "--status"),
+        ("present", "cards/public.sd-card", "--key", "agent.jwk", "--audience", "https://a.example"),
+    ):
+        ran = sdcard(*command, "--trust", expired, "--json")
+        assert (ran.status, ran.json["rule"]) == (1, "trust.expired")
+    assert sdcard("trust", "show", expired).status == 1
+
+
+@pytest.fixture
+def signed(sdcard: Sdcard, registered: Ran) -> tuple[str, ...]:
+    """Options that trust the registry by a signed list."""
+    for name in ("signer", "other"):
+        assert sdcard("keys", "new", f"{name}.jwk").status == 0
+        Path(f"{name}.jwks").write_text(sdcard("keys", "public", f"{name}.jwk").out)
+    Path("trust.jwt").write_text(sdcard("trust", "sign", "cards/trust.json", "--key", "signer.jwk", "--days", "7").out)
+    return ("--trust", "trust.jwt", "--trust-signer", "signer.jwks")
+
+
+def test_a_trust_list_is_all_that_is_needed_to_verify_offline(
+    sdcard: Sdcard, signed: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def connect(*_: object) -> None:
+        raise AssertionError("nobody is asked")
+
+    monkeypatch.setattr("socket.socket.connect", connect)
+    card = ("verify", "cards/public.sd-card", "--unbound", "a test", "--status-unchecked", "offline", "--json")
+    assert sdcard(*card, *signed).status == 0
+    present = ("present", "cards/public.sd-card", "--key", "agent.jwk", "--audience", "https://a.example", "--json")
+    assert sdcard(*present, *signed).status == 0
+
+
+def test_a_trust_list_of_somebody_else_verifies_nothing(sdcard: Sdcard, signed: tuple[str, ...]) -> None:
+    card = ("verify", "cards/public.sd-card", "--unbound", "a test", "--status-unchecked", "offline", "--json")
+    ran = sdcard(*card, *signed[:3], "other.jwks")
+    assert (ran.status, ran.json["rule"]) == (1, "trust.signer-unknown")
+
+
+def test_what_is_signed_and_what_is_not_are_never_taken_for_each_other(sdcard: Sdcard, signed: tuple[str, ...]) -> None:
+    for options in (("trust.jwt",), ("cards/trust.json", "--trust-signer", "signer.jwks")):
+        assert sdcard("trust", "show", *options, "--json").status == 2
+
+
+def test_a_list_is_shown_with_who_is_trusted_and_until_when(
+    sdcard: Sdcard, desk: Desk, signed: tuple[str, ...]
+) -> None:
+    shown = sdcard("trust", "show", *signed[1:], "--json").json
+    assert list(shown["issuers"]) == [desk.address]
+    assert 0 < shown["exp"] - time.time() <= 7 * 86_400
+    text = sdcard("trust", "show", *signed[1:]).out
+    assert "Trusted until" in text
+    assert "status lists" in text
+    assert "Trusted for ever" in sdcard("trust", "show", "cards/trust.json").out
+
+
+def test_a_list_cannot_outlive_the_document_that_it_is_made_of(sdcard: Sdcard, registered: Ran) -> None:
+    assert sdcard("keys", "new", "signer.jwk").status == 0
+    soon = str(trust_document(exp=int(time.time()) + 3_600))
+    assert sdcard("trust", "sign", soon, "--key", "signer.jwk").status == 2

@@ -1,4 +1,4 @@
-"""RFC 7515: one text for each token, and a reader that says which type it expects."""
+"""Compact JWS (RFC 7515), and the signer in memory."""
 
 import hashlib
 import hmac
@@ -10,12 +10,14 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 from jwcrypto.jwk import JWK
 from jwcrypto.jws import JWS
 
-from sdcard import InMemorySigner, Refused, parse_public_jwk
+from sdcard import InMemorySigner, Refused, Signer, parse_public_jwk
 from sdcard.encoding import JsonObject, encode_base64url, encode_json
 from sdcard.errors import Part, Where
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.jws import Jws, encode_signing_input, join_signature, parse_jws, verify_jws
 from tests.world import decode_part, key, key_of, raises_rule
+
+# -- RFC 7515: one text for each token, and a reader that says which type it expects ----------------------------------
 
 SIGNER = key(1)
 HEADER: JsonObject = {"alg": "ES256", "typ": "t"}
@@ -200,3 +202,21 @@ def test_two_signatures_of_one_message_differ() -> None:
     """So the text of a token is no key to remember it by."""
     texts = {signed(HEADER) for _ in range(3)}
     assert len(texts) == 3
+
+
+# -- The in-memory signer: JOSE form, whatever the numbers inside -----------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", SignatureAlgorithm)
+def test_signatures_have_the_size_of_their_algorithm_always(algorithm: SignatureAlgorithm) -> None:
+    """About one ECDSA signature in 128 has a number with a leading zero byte."""
+    signer: Signer = key_of(algorithm)
+    for number in range(300 if algorithm.signature_size == 64 else 20):
+        message = str(number).encode()
+        signature = signer.sign(message)
+        assert len(signature) == algorithm.signature_size
+        assert signer.public_key.verifies(message, signature)
+
+
+def test_private_numbers_stay_inside() -> None:
+    assert "1000004" not in repr(key(1)) + repr(key(1).public_key)

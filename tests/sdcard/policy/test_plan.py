@@ -1,13 +1,31 @@
-"""A context applied to one card: every part has exactly one treatment."""
+"""Plans: treatments of a card's entries, and the terms that find an SD-Card."""
+
+from typing import Any
 
 import pytest
 
-from sdcard import AGENT_SD_JWT_02, SD_CARD, DisclosurePolicy, Profile
-from sdcard.disclosable import DisclosableArray, DisclosableObject, Treatment, treatments
+from sdcard import (
+    AGENT_SD_JWT_02,
+    DEFAULT_POLICY,
+    SD_CARD,
+    DisclosurePolicy,
+    Profile,
+    SdCard,
+    plan_disclosure,
+    select_context,
+    select_paths,
+)
+from sdcard.cards.detect import KNOWN_FORMATS, read_card
+from sdcard.cards.model import CardFormat, Criterion
+from sdcard.disclosable import DisclosableArray, DisclosableObject, Treatment, shown, treatments
 from sdcard.encoding import JsonObject, same_json
-from sdcard.paths import Place
+from sdcard.paths import ClaimPath, Place
 from sdcard.policy.context import DisclosureContext
-from tests.world import World, example, raises_rule, without
+from sdcard.policy.document import read_policy
+from sdcard.policy.plan import MOST_TERMS, Term, query_terms, terms_of
+from tests.world import World, example, payload_of, raises_rule, without
+
+# -- A context applied to one card: every part has exactly one treatment ----------------------------------------------
 
 PLAIN, SELECTIVE, WITHHELD = Treatment
 
@@ -221,3 +239,272 @@ def test_a_ceiling_below_what_is_always_shown_is_refused(
 def test_a_ceiling_that_can_be_kept_is(world: World, never: str, document: str, profile: Profile) -> None:
     plan = world.issuer.plan("partners", example(document), ["skills"], below(never), profile)
     assert {place[0] for place in plan.places} & {"url", "supportedInterfaces"} <= set(profile.also_clear)
+
+
+# -- By what an SD-Card is found: all that its plan shows, in one normal form -----------------------------------------
+
+
+def terms(context: str, disclose: list[str] | None = None, **changes: Any) -> set[Term]:
+    card = read_card({**example(), **changes})
+    return set(terms_of(plan_disclosure(card, DEFAULT_POLICY, context, disclose), card.format))
+
+
+def of(criterion: Criterion, found: set[Term]) -> set[str]:
+    return {text for one, text in found if one is criterion}
+
+
+def test_a_context_is_found_by_what_it_shows() -> None:
+    public, internal = terms("public"), terms("internal")
+
+    assert of(Criterion.SKILLS, public) == of(Criterion.SKILLS, internal)
+    assert {"fleet-dispatch", "fleet dispatch"} <= of(Criterion.SKILLS, public)
+    assert {one for one, _ in public} == {Criterion.SKILLS, Criterion.TEXT}
+    assert of(Criterion.CAPABILITIES, internal) == {"streaming", "pushnotifications", "extendedagentcard"}
+    assert of(Criterion.INPUT_MODES, internal) == {"application/json", "text/plain"}
+    assert {"deliveries", "maps"} <= of(Criterion.TEXT, internal) - of(Criterion.TEXT, public)
+    assert public < internal
+
+
+def test_what_a_registration_leaves_out_is_not_looked_at() -> None:
+    found = terms("internal", ["skills.0.tags", "defaultOutputModes"])
+
+    assert of(Criterion.TAGS, found) == {"maps", "routing", "navigation", "traffic"}
+    assert of(Criterion.OUTPUT_MODES, found) == {"application/json", "image/png"}
+    assert of(Criterion.INPUT_MODES, found) == of(Criterion.CAPABILITIES, found) == set()
+    assert "deliveries" not in of(Criterion.TEXT, found)
+
+
+def test_values_of_another_type_count_for_nothing() -> None:
+    capabilities = {"streaming": False, "pushNotifications": None, "x-own": "true", "y_own": True, "n": 1}
+
+    assert of(Criterion.CAPABILITIES, terms("internal", capabilities=capabilities)) == {"yown"}
+
+
+@pytest.mark.parametrize(
+    ("criterion", "text", "expected"),
+    [
+        (Criterion.SKILLS, "  Route\u00a0 PLANNER\n", ["route planner"]),
+        (Criterion.SKILLS, "ﬁle-Ａ", ["file-a"]),
+        (Criterion.TAGS, "Straße", ["strasse"]),
+        (Criterion.TAGS, "E\u0301te\u0301", ["\u00e9t\u00e9"]),
+        (Criterion.TAGS, " \t", []),
+        (Criterion.CAPABILITIES, "push_notifications", ["pushnotifications"]),
+        (Criterion.CAPABILITIES, "_", []),
+        (Criterion.INPUT_MODES, "Text/Plain; charset=UTF-8", ["text/plain; charset=utf-8"]),
+        (Criterion.TEXT, "Plan, re-plan: PLAN_it 24/7!", ["plan", "re", "it", "24", "7"]),
+        (Criterion.TEXT, "naïve СТРАНА 日本語、東京", ["naïve", "страна", "日本語", "東京"]),
+        (Criterion.TEXT, "हिन्दी", ["हिन्दी"]),
+        (Criterion.TEXT, "?! —", []),
+    ],
+)
+def test_there_is_one_normal_form(criterion: Criterion, text: str, expected: list[str]) -> None:
+    found = query_terms(criterion, text)
+
+    assert [one for _, one in found] == expected
+    for _, one in found:
+        assert query_terms(criterion, one) == ((criterion, one),)
+
+
+def test_terms_are_bounded_by_what_is_shown_alone() -> None:
+    long = " ".join(f"w{number}" for number in range(2 * MOST_TERMS))
+
+    assert len(terms("internal", description=long)) == MOST_TERMS
+    assert len(terms("public", description=long)) == MOST_TERMS
+    assert of(Criterion.CAPABILITIES, terms("internal", description=long))
+    unseen: Any = example()["skills"]
+    unseen[0]["description"] = long
+    assert terms("public", skills=unseen) == terms("public")
+
+
+@pytest.mark.parametrize("card_format", KNOWN_FORMATS.values(), ids=KNOWN_FORMATS)
+def test_every_format_says_by_what_its_cards_are_found(card_format: CardFormat) -> None:
+    assert set(card_format.found_by) == set(Criterion)
+    assert card_format.found_by[Criterion.TEXT]
+
+
+def test_what_is_withheld_is_not_shown() -> None:
+    inner = DisclosableArray(((Treatment.SELECTIVE, 1), (Treatment.WITHHELD, 2), (Treatment.PLAIN, [3])), least=1)
+    members: Any = {
+        "a": (Treatment.PLAIN, inner),
+        "b": (Treatment.WITHHELD, "b"),
+        "c": (Treatment.SELECTIVE, {"d": None}),
+    }
+
+    assert shown(DisclosableObject(members, least=0)) == {"a": [1, [3]], "c": {"d": None}}
+
+
+# -- What plain, selective and withheld make of one card, entry by entry ----------------------------------------------
+
+ALWAYS_TREATED = {"name", "description", "version"}
+
+
+def policy(claims: Any, **others: Any) -> DisclosurePolicy:
+    return read_policy({"contexts": {"mine": {"claims": claims}}, **others})
+
+
+def issue(world: World, claims: Any, disclose: list[str] | None = None) -> SdCard:
+    return world.issuer.issue(world.issuer.plan("mine", disclose=disclose, policy=policy(claims)))
+
+
+def in_clear(card: SdCard) -> JsonObject:
+    """What anybody reads off it, digests aside."""
+
+    def bare(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: bare(one) for name, one in value.items() if name != "_sd"}
+        if isinstance(value, list):
+            return [bare(one) for one in value if not (isinstance(one, dict) and "..." in one)]
+        return value
+
+    members = example().keys() - ALWAYS_TREATED
+    return {name: bare(value) for name, value in payload_of(card.sd_jwt).items() if name in members}
+
+
+@pytest.mark.parametrize(
+    ("claims", "clear"),
+    [
+        ({"provider": "plain"}, {"provider": example()["provider"]}),
+        ({"provider.url": "plain"}, {"provider": {"url": "https://geo.example.com"}}),
+        ({"provider": "selective", "provider.url": "plain"}, {"provider": {"url": "https://geo.example.com"}}),
+        (
+            {"provider": "plain", "provider.url": "selective"},
+            {"provider": {"organization": "Example Geo Services"}},
+        ),
+        ({"provider": "plain", "provider.url": "withheld"}, {"provider": {"organization": "Example Geo Services"}}),
+        ({"provider": "plain", "provider.*": "withheld"}, {}),
+        ({"provider": "selective"}, {}),
+        ({"provider.nothing": "plain"}, {}),
+        ({"capabilities.extensions.*.uri": "plain"}, {
+            "capabilities": {"extensions": [{"uri": "https://geo.example.com/extensions/live-traffic/v1"}]}
+        }),
+        ({"skills.2.tags.0": "plain"}, {
+            "skills": [{"id": "fleet-dispatch", "name": "Fleet Dispatch", "tags": ["logistics"]}]
+        }),
+        ({"skills": "withheld", "skills.2.tags.0": "plain"}, {"skills": [{"tags": ["logistics"]}]}),
+        ({"*": "withheld"}, {}),
+    ],
+)  # fmt: skip
+def test_plain_is_in_the_clear_and_nothing_else_is(world: World, claims: Any, clear: JsonObject) -> None:
+    assert in_clear(issue(world, claims)) == clear
+
+
+def test_everything_may_be_in_the_clear(world: World) -> None:
+    card = issue(world, {"*": "plain"})
+    assert (in_clear(card), card.sd_jwt.disclosures) == (
+        {name: value for name, value in example().items() if name not in ALWAYS_TREATED},
+        (),
+    )
+
+
+@pytest.mark.parametrize(
+    ("claims", "place"),
+    [
+        ({"provider": "selective", "provider.url": "selective"}, ("provider", "url")),
+        ({"provider.url": "selective"}, ("provider", "url")),
+        ({"capabilities.streaming": "selective"}, ("capabilities", "streaming")),
+        ({"skills.*.tags.*": "selective"}, ("skills", 1, "tags", 2)),
+    ],
+)
+def test_what_an_entry_calls_selective_can_be_shown_alone(world: World, claims: Any, place: Place) -> None:
+    held = world.holder.accept(issue(world, claims))
+    assert place in {one.place for one in held.issued.verified.processed.revealed}
+
+    selection = select_paths(held, [ClaimPath(place)])
+    assert len(selection.disclosures) == sum(
+        one.place == place[: len(one.place)] for one in held.issued.verified.processed.revealed
+    )
+
+
+def test_a_number_of_digests_tells_nothing_of_what_an_entry_may_show(world: World) -> None:
+    def digests(claims: Any, document: JsonObject) -> int:
+        plan = world.issuer.plan("mine", document, policy=policy(claims))
+        return world.show(world.issuer.issue(plan).sd_jwt).hidden + len(world.issuer.issue(plan).sd_jwt.disclosures)
+
+    bare: JsonObject = {**example(), "provider": {"url": "https://geo.example.com"}}
+    for provider, its in (("selective", {"provider.url": "plain"}), ("plain", {"provider.organization": "selective"})):
+        claims = {"provider": provider, **its}
+        assert digests(claims, example()) == digests(claims, bare)
+
+
+@pytest.mark.parametrize(
+    ("disclose", "shown"),
+    [
+        (["provider"], {("provider",): "plain"}),
+        (["provider.url"], {("provider",): "plain", ("provider", "url"): "plain"}),
+        (["iconUrl"], {("iconUrl",): "selective"}),
+        (
+            ["provider.url", "iconUrl"],
+            {("provider",): "plain", ("provider", "url"): "plain", ("iconUrl",): "selective"},
+        ),
+        ([], {}),
+    ],
+)
+def test_a_registration_chooses_what_and_the_policy_how(
+    world: World, disclose: list[str], shown: dict[Place, str]
+) -> None:
+    plan = world.issuer.plan("mine", disclose=disclose, policy=policy({"provider": "plain"}))
+    found = {
+        place: str(how)
+        for place, how in treatments(plan.root)
+        if place[0] not in ALWAYS_TREATED and place in plan.places
+    }
+    assert found == shown
+
+
+def test_whatever_is_withheld_no_registration_gets(world: World) -> None:
+    ours = policy({"*": "withheld", "skills": "selective", "skills.*.tags": "withheld"})
+    with raises_rule("disclose.beyond-ceiling", at="policy/1"):
+        world.issuer.plan("mine", disclose=["skills", "provider"], policy=ours)
+    with raises_rule("disclose.beyond-ceiling", at="policy/0"):
+        world.issuer.plan("mine", disclose=["skills.0.tags"], policy=ours)
+    places = world.issuer.plan("mine", disclose=["*"], policy=ours).places
+    assert {place[0] for place in places} == {*ALWAYS_TREATED, "skills"}
+    assert not any("tags" in place for place in places)
+
+
+def test_a_narrower_entry_is_an_exception_from_what_is_withheld(world: World) -> None:
+    ours = policy({"provider": "withheld", "provider.url": "selective"})
+    assert world.issuer.plan("mine", policy=ours).discloses[2:4] == ("provider", "provider.url")
+    assert world.issuer.plan("mine", disclose=["provider"], policy=ours).places >= {("provider", "url")}
+
+
+@pytest.mark.parametrize(
+    ("claims", "disclose"), [({"*": "selective", "endpoints": "withheld"}, None), ({"endpoints": "withheld"}, ["*"])]
+)
+def test_withholding_a_group_spares_what_belongs_to_another_one(
+    world: World, claims: Any, disclose: list[str] | None
+) -> None:
+    places = world.issuer.plan("mine", disclose=disclose, policy=policy(claims)).places
+    assert ("supportedInterfaces", 1, "tenant") in places
+    assert {place for place in places if place[0] == "supportedInterfaces"} == {
+        ("supportedInterfaces", 1, "tenant")[:length] for length in (1, 2, 3)
+    }
+
+
+def test_an_own_group_takes_nothing_from_other_groups(world: World) -> None:
+    ours = policy({"provider": "selective"}, groups={"contact": ["provider.url"]})
+    assert world.issuer.plan("mine", policy=ours).discloses[2] == "provider"
+    assert world.issuer.plan("mine", disclose=["contact"], policy=ours).discloses[3] == "provider.url"
+
+
+def test_a_group_means_what_it_says_for_the_cards_family(world: World) -> None:
+    ours = policy({"ours": "selective"}, groups={"ours": {"summary": [], "*": ["provider"]}})
+    assert world.issuer.plan("mine", policy=ours).discloses[2] == "provider"
+
+
+def test_a_declared_member_may_be_named(world: World) -> None:
+    document: JsonObject = {**example(), "x-né": {"a": 1}}
+    ours = policy({"x-né": "plain"}, members=["x-né"])
+    assert payload_of(world.issuer.issue(world.issuer.plan("mine", document, policy=ours)).sd_jwt)["x-né"] == {"a": 1}
+
+
+# -- presenting -------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_plain_cannot_be_hidden_when_presenting_by_context(world: World) -> None:
+    ours = policy({"provider": "plain", "skills": "selective"})
+    held = world.holder.accept(world.issuer.issue(world.issuer.plan("mine", policy=ours)))
+
+    assert len(select_context(held, ours, "mine").disclosures) == len(held.sd_jwt.disclosures)
+    with raises_rule("selection.too-coarse", at="policy"):
+        select_context(held, ours, "public")

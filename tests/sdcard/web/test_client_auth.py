@@ -1,11 +1,25 @@
-"""The auth class: whose challenges are answered, with what, and where a presentation never goes."""
+"""Clients that present, in memory and over TLS."""
 
-from collections.abc import Callable
+import asyncio
+import signal
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import httpx
 import httpx2
 import pytest
+import trustme
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse
+from starlette.routing import Mount, Route
 
 from sdcard import (
     DEFAULT_POLICY,
@@ -15,18 +29,29 @@ from sdcard import (
     ClaimRequest,
     Misuse,
     Refused,
+    Required,
+    Unchecked,
     select_context,
     select_paths,
 )
 from sdcard.encoding import encode_json
-from sdcard.holder import RequestAnswered
-from sdcard.http_auth import INTERACTION_HEADER, encode_challenge
+from sdcard.holder import RequestAnswered, Selection
+from sdcard.http_auth import INTERACTION_HEADER, MAX_CREDENTIALS, encode_challenge
+from sdcard.io.replay_cache import MemoryChallengeRecord
 from sdcard.key_binding import Bound, ConsumedByCaller
 from sdcard.verifier import VerifiedCard
+from sdcard.web.authenticate import SdCardMiddleware
 from sdcard.web.client_auth import Presenter, SdCardAuth
 from sdcard.web.client_auth_httpx import HttpxSdCardAuth
-from tests.sdcard.web.protecting import presenter
+from tests.issuer_service.test_server import free_port
+from tests.sdcard.web.protecting import policy, presenter, protected, shows
+from tests.served import served, trusting
+from tests.test_deploy import program
 from tests.world import World, example, key, raises_rule
+
+# -- The auth class ---------------------------------------------------------------------------------------------------
+
+# Whose challenges are answered, with what, and where a presentation never goes.
 
 HERE = "https://verifier.example"
 ELSEWHERE = "https://elsewhere.example"
@@ -306,3 +331,284 @@ def test_a_request_of_another_shape_is_refused(world: World, requested: str) -> 
         fetch(server, presenter(world, HERE))
     assert str(refused.value.where).startswith("challenge/requested")
     assert server.presented == ["-"]
+
+
+# -- Both sides on real servers ---------------------------------------------------------------------------------------
+
+# Uvicorn over TLS 1.3, httpx2 and bare sockets, honest callers and others.
+
+AUDIENCE = "https://verifier.example/tasks"
+BIG = 2_000_000
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@contextmanager
+def calling(authority: trustme.CA, auth: SdCardAuth | None = None, **options: Any) -> Iterator[httpx2.Client]:
+    with httpx2.Client(verify=trusting(authority), auth=auth, trust_env=False, timeout=30, **options) as client:
+        yield client
+
+
+def presentation(world: World, authority: trustme.CA, url: str) -> str:
+    """The value of a header that answers a challenge to this request, and was not sent yet."""
+    with calling(authority) as client:
+        challenge = client.get(url).headers.get_list("www-authenticate")
+    value = presenter(world, url.rpartition("/")[0], AUDIENCE).answer(challenge, None)
+    assert value is not None
+    return value
+
+
+def test_a_card_is_presented_over_tls_1_3(world: World, authority: trustme.CA) -> None:
+    with served(protected(world, AUDIENCE), authority) as url:
+        auth = SdCardAuth(presenter(world, url, AUDIENCE))
+        with calling(authority, auth) as client:
+            given = client.post(f"{url}/task", content=b"a" * 1000).json()
+            assert (given["subject"], given["body"]) == ("agent:georoute", 1000)
+            assert "authorization" not in given["headers"]
+            assert client.get(f"{url}/task").status_code == 200
+            assert client.head(f"{url}/task").status_code == 200
+
+
+def test_a_caller_of_tls_1_2_is_refused(world: World, authority: trustme.CA) -> None:
+    older = trusting(authority)
+    older.maximum_version = ssl.TLSVersion.TLSv1_2
+    with served(protected(world, AUDIENCE), authority) as url:
+        auth = SdCardAuth(presenter(world, url, AUDIENCE))
+        with httpx2.Client(verify=older, auth=auth, trust_env=False) as client, pytest.raises(httpx2.TransportError):
+            client.get(f"{url}/task")
+
+
+def test_another_authority_is_shown_nothing(world: World, authority: trustme.CA) -> None:
+    with served(protected(world, AUDIENCE), authority) as url:
+        auth = SdCardAuth(presenter(world, url, AUDIENCE))
+        with calling(trustme.CA(), auth) as client, pytest.raises(httpx2.ConnectError):
+            client.get(f"{url}/task")
+
+
+def test_an_async_client_presents_many_at_once(world: World, authority: trustme.CA) -> None:
+    async def together(url: str) -> list[int]:
+        auth = SdCardAuth(presenter(world, url, AUDIENCE))
+        async with httpx2.AsyncClient(verify=trusting(authority), auth=auth, trust_env=False, timeout=60) as client:
+            answers = await asyncio.gather(*(client.post(f"{url}/task", content=b"a") for _ in range(20)))
+        return [answer.status_code for answer in answers]
+
+    with served(protected(world, AUDIENCE), authority) as url:
+        assert asyncio.run(together(url)) == [200] * 20
+
+
+def test_of_a_hundred_copies_one_gets_through(world: World, authority: trustme.CA) -> None:
+    async def together(url: str, value: str) -> list[tuple[int, str]]:
+        limits = httpx2.Limits(max_connections=20)
+        context = trusting(authority)
+        async with httpx2.AsyncClient(verify=context, trust_env=False, limits=limits, timeout=60) as client:
+            copies = (client.get(f"{url}/task", headers={"Authorization": value}) for _ in range(100))
+            answers = await asyncio.gather(*copies)
+        return sorted((answer.status_code, answer.json().get("rule", "")) for answer in answers)
+
+    with served(protected(world, AUDIENCE), authority) as url:
+        value = presentation(world, authority, f"{url}/task")
+        assert asyncio.run(together(url, value)) == [(200, ""), *[(401, "kb.replayed")] * 99]
+
+
+def test_policy_goes_by_route(world: World, authority: trustme.CA) -> None:
+    """One record and one audience; each route has a policy of its own, and one has none."""
+    record = MemoryChallengeRecord(AUDIENCE, world.salts)
+
+    def demands(*claims: str) -> Middleware:
+        requirement = Required(ClaimRequest.of(*claims))
+        return Middleware(
+            SdCardMiddleware,
+            policy=policy(world, requirement=requirement),
+            audience=AUDIENCE,
+            challenges=record,
+            status=Unchecked("a test"),
+            clock=world.clock,
+        )
+
+    async def task(request: Request) -> JSONResponse:
+        return JSONResponse(sorted(request.state.sd_card.members))
+
+    async def card(request: Request) -> JSONResponse:
+        return JSONResponse("for everybody")
+
+    app = Starlette(
+        routes=[
+            Route("/card", card),
+            Route("/small", task, methods=["GET"], middleware=[demands("provider")]),
+            Route("/large", task, methods=["GET", "POST"], middleware=[demands("provider", "securitySchemes")]),
+            Mount("/mounted", routes=[Route("/deep", task)], middleware=[demands("skills")]),
+        ]
+    )
+    with served(app, authority) as url, calling(authority, SdCardAuth(presenter(world, url, AUDIENCE))) as client:
+        assert client.get(f"{url}/card").json() == "for everybody"
+        assert "securitySchemes" not in client.get(f"{url}/small").json()
+        assert "securitySchemes" in client.get(f"{url}/large").json()
+        assert "skills" in client.get(f"{url}/mounted/deep").json()
+        for path in ("large/", "//large", "large%2f", "Large", "mounted/", "mounted/x", "%6carge"):
+            assert client.get(f"{url}/{path}").status_code in (200, 401, 404, 307)
+    with served(app, authority) as url, calling(authority) as client:
+        value = presentation(world, authority, f"{url}/small")
+        for method, path in (("POST", "large"), ("GET", "large"), ("GET", "mounted/deep")):
+            refused = client.request(method, f"{url}/{path}", headers={"Authorization": value})
+            assert (refused.status_code, refused.json()["rule"]) == (401, "kb.other-request")
+        for path in ("large", "large/", "large%2f", "%6carge", "/large", "mounted/deep", "mounted//deep"):
+            assert client.get(f"{url}/{path}", follow_redirects=True).status_code in (401, 404)
+
+
+def test_a_withheld_claim_is_refused_by_name(world: World, authority: trustme.CA) -> None:
+    with served(protected(world, AUDIENCE), authority) as url:
+        held = world.holder.accept()
+        auth = SdCardAuth(presenter(world, url, AUDIENCE, allowed=Selection(held.sd_jwt.disclosures[:0])))
+        with calling(authority, auth) as client:
+            refused = client.get(f"{url}/task")
+    assert (refused.status_code, refused.json()["rule"]) == (403, "policy.claim-missing")
+    assert [f["where"] for f in refused.json()["findings"]] == ["card/endpoints", "card/provider", "card/skills/*/id"]
+
+
+# -- hostile servers --------------------------------------------------------------------------------------------------
+
+
+def test_a_hostile_server_cannot_have_another_ones_challenge_answered(world: World, authority: trustme.CA) -> None:
+    """A relay: it hands out a challenge of the honest server, as it is or as its own."""
+    caught: list[str] = []
+    relayed: dict[str, str] = {}
+
+    async def hostile(scope: Any, receive: Any, send: Any) -> None:
+        caught.extend(value.decode() for name, value in scope["headers"] if name == b"authorization")
+        challenge = [(b"www-authenticate", relayed["challenge"].encode())]
+        await send({"type": "http.response.start", "status": 401, "headers": challenge})
+        await send({"type": "http.response.body", "body": b""})
+
+    with served(protected(world, AUDIENCE), authority) as honest, served(hostile, authority) as evil:
+        with calling(authority) as client:
+            relayed["challenge"] = client.get(f"{honest}/task").headers["www-authenticate"]
+        auth = SdCardAuth(presenter(world, evil, evil))
+        with calling(authority, auth) as client:
+            with raises_rule("challenge.other-audience", at="challenge/audience"):
+                client.get(f"{evil}/task")
+            assert caught == []
+            relayed["challenge"] = relayed["challenge"].replace(AUDIENCE, evil)
+            assert client.get(f"{evil}/task").status_code == 401
+        assert len(caught) == 1
+        with calling(authority) as client:
+            refused = client.get(f"{honest}/task", headers={"Authorization": caught[0]})
+        assert (refused.status_code, refused.json()["rule"]) == (401, "kb.audience-mismatch")
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_to_another_origin_takes_nothing_along(world: World, authority: trustme.CA, status: int) -> None:
+    caught: list[bytes] = []
+
+    async def other(scope: Any, receive: Any, send: Any) -> None:
+        caught.extend(value for _, value in scope["headers"])
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    with served(other, authority) as elsewhere:
+        app = protected(world, AUDIENCE, RedirectResponse(f"{elsewhere}/x", status))
+        with served(app, authority) as url:
+            auth = SdCardAuth(presenter(world, url, AUDIENCE))
+            with calling(authority, auth, follow_redirects=True) as client:
+                assert client.post(f"{url}/task").url == f"{elsewhere}/x"
+    assert caught
+    assert [value for value in caught if b"SD-Card" in value or b"~" in value] == []
+
+
+# -- bare sockets -----------------------------------------------------------------------------------------------------
+
+
+def raw(url: str, head: bytes) -> bytes:
+    """What a server answers to these bytes."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        received = b""
+        try:
+            connection.sendall(head)
+            while part := connection.recv(65_536):
+                received += part
+        except ConnectionError:
+            pass
+        return received
+
+
+def head(*lines: bytes) -> bytes:
+    return b"\r\n".join((b"GET /task HTTP/1.1", b"Host: a", b"Connection: close", *lines, b"", b""))
+
+
+@pytest.mark.parametrize(
+    ("lines", "status", "rule"),
+    [
+        ((), 401, b"presentation.missing"),
+        ((b"Authorization: SD-Card a~", b"Authorization: SD-Card a~"), 400, b"request.malformed"),
+        ((b"Authorization: SD-Card a~, SD-Card b~",), 400, b"request.malformed"),
+        ((b"Authorization: SD-Card " + b"a" * 9_000,), 431, b"limit.bytes"),
+        ((b"Authorization: SD-Card " + b"a" * 1_048_576,), 400, b""),
+        ((b"Authorization: SD-Card a~\r\n b~",), 400, b"request.malformed"),
+        ((b"Authorization: SD-Card a~\rX: y",), 400, b""),
+        ((b"Authorization: SD-Card a~\nX: y",), 401, b"kb.missing"),
+        ((b"Authorization: SD-Card a~\x00",), 400, b""),
+        ((b"Authorization : SD-Card a~",), 400, b""),
+    ],
+)
+def test_bytes_that_are_no_good_request_get_nowhere(
+    world: World, lines: tuple[bytes, ...], status: int, rule: bytes
+) -> None:
+    reached: list[str] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        reached.append(scope["path"])
+
+    with served(protected(world, AUDIENCE, app)) as url:
+        answer = raw(url, head(*lines))
+    assert answer.startswith(b"HTTP/1.1 %d " % status)
+    assert rule in answer
+    assert reached == []
+
+
+def test_a_large_body_arrives_after_a_challenge(world: World, authority: trustme.CA) -> None:
+    """The server answers before it has read the body; the client sends it again."""
+    with served(protected(world, AUDIENCE, shows), authority) as url:
+        auth = SdCardAuth(presenter(world, url, AUDIENCE))
+        with calling(authority, auth) as client:
+            assert client.post(f"{url}/task", content=b"a" * BIG).json()["body"] == BIG
+            assert client.post(f"{url}/task", content=iter([b"a" * BIG])).json()["body"] == BIG
+
+
+@contextmanager
+def behind_nginx(url: str, folder: Path) -> Iterator[str]:
+    """The same server behind nginx with the sizes that it has by default."""
+    port = free_port()
+    paths = "".join(f"{kind}_temp_path {folder};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    site = f"server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass {url}; }} }}"
+    configuration = folder / "nginx.conf"
+    configuration.write_text(
+        f"daemon off; pid {folder}/pid; error_log {folder}/log; events {{}} http {{ access_log off; {paths} {site} }}"
+    )
+    with subprocess.Popen([program("nginx"), "-c", str(configuration), "-p", str(folder)]) as nginx:
+        try:
+            address = f"http://127.0.0.1:{port}"
+            for _ in range(200):
+                with suppress(httpx2.TransportError):
+                    httpx2.get(address, trust_env=False)
+                    break
+                time.sleep(0.05)
+            yield address
+        finally:
+            nginx.send_signal(signal.SIGQUIT)
+
+
+@pytest.mark.servers
+def test_the_longest_presentation_passes_nginx_and_a_longer_one_is_refused_by_us(world: World, tmp_path: Path) -> None:
+    with served(protected(world, AUDIENCE)) as url, behind_nginx(url, tmp_path) as address:
+        for length, expected in (
+            (MAX_CREDENTIALS, (401, "sd-jwt.format")),
+            (MAX_CREDENTIALS + 1, (431, "limit.bytes")),
+        ):
+            headers = {"Authorization": "SD-Card " + "a" * length}
+            given = httpx2.get(f"{address}/task", headers=headers, trust_env=False)
+            assert (given.status_code, given.json()["rule"]) == expected
+        with httpx2.Client(auth=SdCardAuth(presenter(world, address, AUDIENCE)), trust_env=False) as client:
+            assert client.post(f"{address}/task", content=b"a" * 1000).json()["body"] == 1000

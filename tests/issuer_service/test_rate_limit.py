@@ -1,0 +1,308 @@
+"""Rate limits, and fair shares of slow look-ups."""
+
+import asyncio
+from ipaddress import ip_network
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from issuer_service.rate_limit import AT_ONCE, UNIT_BYTES, Buckets, RateLimited, Rates, Shares, Turns
+from sdcard.errors import Refused
+from sdcard.io.lookups import QUICK_CONNECTIONS
+from sdcard.rules import Rule
+from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, jwk, request
+from tests.world import key
+
+# -- Rate limits, and that no client is locked out by others ----------------------------------------------------------
+
+REFUSED = ("rate.exceeded", "request")
+
+
+def limits(addresses: int = 0, tokens: int = 0, failures: int = 0) -> Rates:
+    return Rates(Rates.for_addresses(addresses), Rates.for_tokens(tokens), Rates.for_failures(failures))
+
+
+def test_a_bucket_holds_ten_seconds_worth_and_fills_steadily() -> None:
+    buckets = Buckets(120, "too often")
+    for _ in range(20):
+        buckets.take("a", 100)
+
+    with pytest.raises(RateLimited) as refused:
+        buckets.take("a", 100)
+    assert refused.value.headers == {"Retry-After": "1"}
+    with pytest.raises(RateLimited):
+        buckets.take("a", 100.49)
+    buckets.take("a", 100.5)
+    with pytest.raises(RateLimited):
+        buckets.take("a", 100.5)
+
+
+def test_a_refused_attempt_costs_nothing() -> None:
+    buckets = Buckets(60, "too often")
+    for _ in range(10):
+        buckets.take("a", 100)
+    for instant in (100, 100.9):
+        with pytest.raises(RateLimited):
+            buckets.take("a", instant)
+    buckets.take("a", 101)
+
+
+def test_a_clock_that_is_set_back_gives_nothing_and_keeps_nobody_out_for_longer() -> None:
+    buckets = Buckets(60, "too often")
+    for _ in range(10):
+        buckets.take("a", 10_000)
+    for instant in (100, 100.9):
+        with pytest.raises(RateLimited):
+            buckets.take("a", instant)
+    buckets.take("a", 101)
+
+
+def test_retry_after_is_when_one_is_there() -> None:
+    buckets = Buckets(6, "too often")
+    for _ in range(10):
+        buckets.take("a", 0)
+    with pytest.raises(RateLimited) as refused:
+        buckets.take("a", 3)
+    assert refused.value.headers == {"Retry-After": "7"}
+    buckets.take("a", 10)
+
+
+def test_keys_do_not_share_and_memory_is_bounded() -> None:
+    buckets = Buckets(60, "too often", most_keys=100)
+    for number in range(1_000):
+        buckets.take(str(number), 0)
+    assert len(buckets) == 100
+
+
+def test_zero_is_no_limit_and_remembers_nobody() -> None:
+    buckets = Buckets(0, "too often")
+    for _ in range(10_000):
+        buckets.take("a", 0)
+    assert len(buckets) == 0
+
+
+@given(st.integers(1, 10_000), st.lists(st.floats(0, 5), max_size=200))
+def test_never_more_than_the_capacity_and_what_flowed_in(per_minute: int, pauses: list[float]) -> None:
+    buckets, now, taken = Buckets(per_minute, "too often"), 0.0, 0
+    for pause in pauses:
+        now += pause
+        try:
+            buckets.take("a", now)
+            taken += 1
+        except RateLimited:
+            pass
+    assert taken <= max(10, per_minute / 6) + now * per_minute / 60 + 1e-6
+
+
+def exhaust(registry: OpenDesk, count: int = 10, **headers: str) -> Any:
+    for _ in range(count):
+        registry.post({}, **headers)
+    return registry.post({}, **headers)
+
+
+def test_one_token_is_limited_and_the_next_is_not(desk: Desk) -> None:
+    with desk.open(rates=limits(tokens=60)) as registry:
+        refused = exhaust(registry)
+        other = registry.post(request(), authorization=f"Bearer {desk.new_token('bob')}")
+        desk.clock.advance(1)
+        again = registry.post(request("another-agent", public_key=None))
+
+    assert_refused(refused, 429, REFUSED)
+    assert refused.headers["retry-after"] == "1"
+    assert other.status_code == 201
+    assert again.status_code == 422
+
+
+def test_spellings_of_the_scheme_do_not_make_another_token(desk: Desk) -> None:
+    with desk.open(rates=limits(tokens=60)) as registry:
+        exhaust(registry)
+        refused = registry.post({}, authorization=f"bearer   {desk.token}")
+
+    assert_refused(refused, 429, REFUSED)
+
+
+def test_bad_tokens_are_limited_for_each_address_and_good_ones_from_there_are_served(desk: Desk) -> None:
+    with desk.open(rates=limits(failures=60)) as registry:
+        refused = exhaust(registry, 100, authorization="Bearer wrong")
+        good = registry.post(request())
+        still = registry.post({}, authorization="Bearer wrong")
+        desk.clock.advance(1)
+        later = registry.post({}, authorization="Bearer wrong")
+
+    assert_refused(refused, 429, REFUSED)
+    assert good.status_code == 201
+    assert_refused(still, 429, REFUSED)
+    assert later.status_code == 401
+
+
+def test_strangers_of_an_address_do_not_lock_out_its_good_tokens(desk: Desk) -> None:
+    with desk.open(rates=limits(addresses=60), console=True) as registry:
+        nobody = [registry.client.get("/nowhere").status_code for _ in range(12)]
+        forged = [
+            registry.ask(method, path, token="sdcard_x").status_code
+            for method, path in (("GET", "/agents"), ("GET", "/nowhere"), ("POST", "/token"), ("GET", "/console"))
+        ]
+        good = registry.post(request())
+        served = registry.ask("GET", "/agents")
+
+    assert nobody == [404] * 10 + [429] * 2
+    assert forged == [429] * 4
+    assert (good.status_code, served.status_code) == (201, 200)
+
+
+def test_good_tokens_are_no_failures(desk: Desk) -> None:
+    with desk.open(rates=limits(failures=60)) as registry:
+        assert exhaust(registry, 30).status_code == 422
+
+
+def test_an_address_is_limited_but_for_what_verifiers_and_supervisors_ask(desk: Desk) -> None:
+    with desk.open(rates=limits(addresses=60)) as registry:
+        uri = registry.register(request())["cards"][0]["status"]["uri"]
+        for _ in range(9):
+            registry.get("/nowhere")
+        refused = registry.get("/nowhere")
+        unlimited = [
+            registry.get(path).status_code
+            for path in ("/healthz", "/.well-known/jwks.json", f"/status/{uri.rpartition('/')[2]}")
+            for _ in range(30)
+        ]
+
+    assert_refused(refused, 429, REFUSED)
+    assert refused.headers["x-request-id"]
+    assert set(unlimited) == {200}
+
+
+def test_everybody_behind_a_trusted_proxy_is_limited_apart_and_a_forged_hop_gains_nothing(desk: Desk) -> None:
+    proxies = (ip_network("192.0.2.7"),)
+    with desk.open(peer="192.0.2.7", rates=limits(addresses=60), trusted_proxies=proxies) as registry:
+
+        def ask(forwarded_for: str) -> int:
+            return registry.client.get("/nowhere", headers={"x-forwarded-for": forwarded_for}).status_code
+
+        first = [ask(f"203.0.113.{number}, 198.51.100.1") for number in range(11)]
+        second = ask("198.51.100.2")
+        same_network = [ask(f"2001:db8::{number}") for number in range(11)]
+
+    assert first == [404] * 10 + [429]
+    assert second == 404
+    assert same_network == [404] * 10 + [429]
+
+
+def test_what_is_owed_flows_in_first() -> None:
+    buckets = Buckets(60, "too often")
+    buckets.charge("a", 25, 100)
+    with pytest.raises(RateLimited) as refused:
+        buckets.take("a", 115.5)
+    assert refused.value.headers == {"Retry-After": "1"}
+    buckets.take("a", 116)
+    Buckets(0, "no limit").charge("a", 10_000, 100)
+
+
+@pytest.mark.parametrize(("size", "requests"), [(0, 10), (10_000, 10), (20_000, 5), (250_000, 1)])
+def test_a_heavy_body_counts_as_several_requests(desk: Desk, size: int, requests: int) -> None:
+    with desk.open(rates=limits(tokens=60)) as registry:
+        answers = [registry.post({"text": "x" * size}).status_code for _ in range(requests + 1)]
+    assert answers == [422] * requests + [429]
+
+
+def test_a_heavy_answer_counts_as_several_requests(desk: Desk) -> None:
+    keys = [jwk(key(number)) for number in range(100, 140)]
+    with desk.open(rates=limits(tokens=60)) as registry:
+        assert registry.post(request(public_key=None, public_keys=keys)).status_code == 201
+        left = [registry.post({}).status_code for _ in range(10)].count(422)
+    assert 0 < left < 8
+
+
+def test_what_nobody_signed_in_for_counts_for_its_address(desk: Desk) -> None:
+    with desk.open(rates=limits(addresses=60, tokens=60)) as registry:
+        page = registry.client.get("/inspector")
+        assert len(page.content) > 2 * UNIT_BYTES
+        left = [registry.client.get("/nowhere").status_code for _ in range(10)].count(404)
+    assert left == max(0, 9 - len(page.content) // UNIT_BYTES)
+
+
+# -- A caller with many slow look-ups delays only itself --------------------------------------------------------------
+
+
+def test_one_callers_places_leave_some_for_others_and_are_forgotten() -> None:
+    working, most = {"greedy": 0, "modest": 0}, {"greedy": 0, "modest": 0}
+
+    async def ask(shares: Shares, subject: str) -> None:
+        async with shares.of(subject):
+            working[subject] += 1
+            most[subject] = max(most[subject], working[subject])
+            await asyncio.sleep(0.001)
+            working[subject] -= 1
+
+    async def run() -> int:
+        shares = Shares()
+        await asyncio.gather(*(ask(shares, "greedy") for _ in range(30)), ask(shares, "modest"))
+        return len(shares._places)
+
+    assert asyncio.run(run()) == 0
+    assert most == {"greedy": AT_ONCE, "modest": 1}
+    assert AT_ONCE < QUICK_CONNECTIONS
+
+
+def test_who_waits_too_long_is_refused_and_a_cancelled_one_leaves_its_place() -> None:
+    async def run() -> Refused:
+        shares = Shares(0.02)
+
+        async def hold() -> None:
+            async with shares.of("greedy"):
+                await asyncio.sleep(60)
+
+        holding = [asyncio.ensure_future(hold()) for _ in range(AT_ONCE)]
+        await asyncio.sleep(0)
+        with pytest.raises(Refused) as refused:
+            await hold()
+        for one in holding:
+            one.cancel()
+        await asyncio.gather(*holding, return_exceptions=True)
+        for _ in range(2 * AT_ONCE):
+            async with shares.of("greedy"):
+                pass
+        return refused.value
+
+    assert asyncio.run(run()).rule is Rule.STORE_SLOW
+
+
+def test_a_subject_that_has_much_to_do_holds_up_another_for_no_more_than_its_share() -> None:
+    async def work() -> list[str]:
+        turns, done = Turns(2), list[str]()
+
+        async def one(subject: str) -> None:
+            async with turns.of(subject):
+                await asyncio.sleep(0)
+                done.append(subject)
+
+        waiting = [asyncio.ensure_future(one("eve")) for _ in range(100)]
+        await asyncio.sleep(0)
+        await one("alice")
+        before = len(done)
+        await asyncio.gather(*waiting)
+        return done[:before]
+
+    done = asyncio.run(work())
+    assert done[-1] == "alice"
+    assert len(done) <= 6
+
+
+def test_so_many_work_at_a_time_and_nothing_is_kept_of_them() -> None:
+    async def work() -> tuple[int, int]:
+        turns, now, most = Turns(2), 0, 0
+
+        async def one(subject: str) -> None:
+            nonlocal now, most
+            async with turns.of(subject):
+                now += 1
+                most = max(most, now)
+                await asyncio.sleep(0)
+                now -= 1
+
+        await asyncio.gather(*(one(str(number % 5)) for number in range(50)))
+        return most, len(turns._own)
+
+    assert asyncio.run(work()) == (2, 0)
