@@ -1,4 +1,11 @@
-"""The audit chain: records, checks along the chain, and checkpoints."""
+"""The audit chain: records, verification of a chain, and signed checkpoints.
+
+A record is a JSON object. Its digest is SHA-256 over ``DOMAIN`` and the RFC 8785 text of all members but ``digest``.
+The members ``sequence`` and ``previous`` are part of it, so a digest covers every earlier record.
+
+An attacker who can write every record can build another valid chain. Only an older checkpoint detects this. A
+checkpoint is a compact JWS over the head of the chain, stored out of the attacker's reach.
+"""
 
 import hashlib
 import re
@@ -17,12 +24,8 @@ from sdcard.jose.jws import Signer, encode_signing_input, join_signature, parse_
 from sdcard.jose.keys import PublicKey
 from sdcard.rules import Rule
 
-# -- An audit record and its digest, which the next record names ------------------------------------------------------
-# A record is a JSON object. Its digest is SHA-256 over ``DOMAIN`` and the RFC 8785 text of all its members but
-# ``digest`` itself; ``sequence`` and ``previous`` are among them, so a digest speaks for every record before it too.
-
 DOMAIN = b"sd-card audit record 1\n"
-"""No other digest of ours is over text that begins so."""
+"""Prefix that no other hashed text of this library has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +37,11 @@ class Head:
 
 
 START = Head(0, "0" * 64)
-"""Of a chain without records."""
+"""Head of an empty chain."""
 
 
 def chain_record(content: Mapping[str, JsonValue], head: Head) -> JsonObject:
-    """Turn an event into the record after a head.
-
-    It adds ``sequence``, ``previous`` and ``digest``.
+    """Add ``sequence``, ``previous`` and ``digest`` to an event.
 
     Raises:
         Misuse: when RFC 8785 has no text for the content.
@@ -50,10 +51,10 @@ def chain_record(content: Mapping[str, JsonValue], head: Head) -> JsonObject:
 
 
 def record_digest(record: Mapping[str, JsonValue]) -> str:
-    """The digest that the record should have, in hexadecimal.
+    """Compute the digest of a record, in hexadecimal.
 
     Raises:
-        Misuse: when RFC 8785 has no text for it.
+        Misuse: when RFC 8785 has no text for the record.
     """
     signed = {name: value for name, value in record.items() if name != "digest"}
     with foreign_code(Misuse, "RFC 8785 has no text for this record"):
@@ -61,13 +62,11 @@ def record_digest(record: Mapping[str, JsonValue]) -> str:
     return hashlib.sha256(DOMAIN + text).hexdigest()
 
 
-# -- Checkpoints: signed chain heads, stored out of reach of an attacker ----------------------------------------------
-# A compact JWS of its own ``typ``, with a key that signs nothing else. It says that the registry saw this head, and
-# when.
+# -- Checkpoints ------------------------------------------------------------------------------------------------------
 
 TYP = "sdcard-audit-checkpoint+jwt"
 MOST_BYTES = 16_384
-"""Of one checkpoint; the largest signatures, of ML-DSA-87, have 6,200 characters."""
+"""Bytes of a checkpoint. The largest signatures (ML-DSA-87) have 6,200 characters."""
 
 _WHERE = Where(Part.CHECKPOINT)
 _DEPTH = 4
@@ -79,9 +78,9 @@ class Checkpoint:
     """A verified checkpoint.
 
     Attributes:
-        issuer: whose chain it is.
+        issuer: the registry.
         at: Unix seconds.
-        head: what was seen.
+        head: the head of its chain at that time.
     """
 
     issuer: str
@@ -90,10 +89,7 @@ class Checkpoint:
 
 
 def issue_checkpoint(head: Head, issuer: str, signer: Signer, at: int) -> str:
-    """Sign a head: a compact JWS.
-
-    ``signer`` holds a key that signs nothing else, ``at`` is in Unix seconds.
-    """
+    """Sign a head as a compact JWS. ``signer`` holds a key that signs nothing else."""
     key = signer.public_key
     header: JsonObject = {"alg": key.algorithm.value, "typ": TYP, "kid": key.thumbprint}
     claims: JsonObject = {"iss": issuer, "iat": check_instant(at), "sequence": head.sequence, "digest": head.digest}
@@ -102,15 +98,14 @@ def issue_checkpoint(head: Head, issuer: str, signer: Signer, at: int) -> str:
 
 
 def verify_checkpoint(text: str, keys: Mapping[str, PublicKey]) -> Checkpoint:
-    """Text → checkpoint.
+    """Verify a checkpoint.
 
     Args:
-        text: as it was kept.
-        keys: those that sign the registry's checkpoints, by ``kid``.
+        text: the stored checkpoint.
+        keys: the registry's keys for checkpoints, by ``kid``.
 
     Raises:
-        Refused: ``limit.bytes``, ``jws.…``, ``encoding.…``, ``json.…``, ``issuer.key-unknown`` or
-            ``claim.…``.
+        Refused: ``limit.bytes``, ``jws.*``, ``encoding.*``, ``json.*``, ``issuer.key-unknown`` or ``claim.*``.
     """
     if len(text) > MOST_BYTES:
         raise Refused(Rule.LIMIT_BYTES, _WHERE)
@@ -134,15 +129,10 @@ def _count(claims: JsonObject, name: str) -> int:
     return value
 
 
-# -- Verification of an audit chain: changed, removed, added, moved or cut records ------------------------------------
-# A verdict names their places.
-#
-# A record vouches for itself by its digest and for those before it by ``previous``. An attacker who can write
-# everywhere can make a chain that is whole again, so only a checkpoint from before tells that, and
-# ``Verdict.not_known`` says so.
+# -- Verification of a chain ------------------------------------------------------------------------------------------
 
 MOST_FINDINGS = 100
-"""One change of a number can make every later record a finding; the first ones tell where it began."""
+"""One change can make every later record a finding; the first ones show where it begins."""
 
 _CHAIN = Where(Part.AUDIT)
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -153,12 +143,12 @@ class Verdict:
     """Result of the verification of a chain.
 
     Attributes:
-        records: how many were there.
-        head: the last of them.
-        findings: the first of what is wrong, in the order of the chain; places are sequence numbers.
-        unlisted: how many more there are.
-        vouched: the last record that a checkpoint agrees with; 0 for none.
-        not_known: what could be wrong without showing, in sentences.
+        records: the number of records.
+        head: the last record.
+        findings: the first faults, in the order of the chain; places are sequence numbers.
+        unlisted: the number of further findings.
+        vouched: the last record that a checkpoint confirms; 0 for none.
+        not_known: faults that this verification cannot detect, as sentences.
     """
 
     records: int
@@ -169,26 +159,23 @@ class Verdict:
     not_known: tuple[str, ...]
 
 
-class Walk:
-    """A pass over a chain.
-
-    Its memory grows with the checkpoints, not with the records.
-    """
+class ChainVerifier:
+    """A pass over a chain. Its memory grows with the checkpoints, not the records."""
 
     def __init__(self, checkpoints: Iterable[Checkpoint] = ()) -> None:
-        self._seen: defaultdict[int, set[str]] = defaultdict(set)
+        self._checkpoints: defaultdict[int, set[str]] = defaultdict(set)
         for checkpoint in checkpoints:
-            self._seen[checkpoint.head.sequence].add(checkpoint.head.digest)
-        self._newest = max(self._seen, default=0)
+            self._checkpoints[checkpoint.head.sequence].add(checkpoint.head.digest)
+        self._newest = max(self._checkpoints, default=0)
         self._sequence, self._digest = START.sequence, START.digest
         self._records = self._vouched = self._found = 0
         self._findings: list[Finding] = []
 
-    def take(self, record: Mapping[str, Any]) -> None:
-        """Look at the next record, whatever is in it."""
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Check the next record."""
         sequence, previous, digest = (record.get(name) for name in ("sequence", "previous", "digest"))
         if type(sequence) is not int or not _is_digest(previous) or not _is_digest(digest):
-            self.take_unreadable()
+            self.add_unreadable()
             return
         self._records += 1
         place = _CHAIN.within(sequence)
@@ -204,18 +191,18 @@ class Walk:
         self._sequence, self._digest = sequence, digest
         self._compare(place)
 
-    def take_unreadable(self) -> None:
-        """Pass an unreadable record; the link to the next one is unknown then."""
+    def add_unreadable(self) -> None:
+        """Count an unreadable record. The link to its successor cannot be checked."""
         self._records += 1
         self._sequence, self._digest = self._sequence + 1, ""
         self._find(Rule.AUDIT_RECORD, _CHAIN.within(self._sequence))
 
-    def end(self) -> Verdict:
-        """The records were all, as far as they themselves can tell: those of an export."""
+    def finish(self) -> Verdict:
+        """End the pass over an export, which has no stored head."""
         return self._verdict()
 
-    def end_at(self, head: Head | None) -> Verdict:
-        """End the pass, with the stored head; None where it is missing."""
+    def finish_at(self, head: Head | None) -> Verdict:
+        """End the pass; compare with the stored head, None if it is missing."""
         last = _CHAIN.within(self._sequence)
         if head is None:
             self._find(Rule.AUDIT_HEAD, last, "The head is not there.")
@@ -237,10 +224,10 @@ class Walk:
             self._find(Rule.AUDIT_CHANGED, place)
 
     def _compare(self, place: Where) -> None:
-        seen = self._seen.pop(self._sequence, set())
-        if self._digest in seen:
+        digests = self._checkpoints.pop(self._sequence, set())
+        if self._digest in digests:
             self._vouched = self._sequence
-        if seen - {self._digest}:
+        if digests - {self._digest}:
             hint = (
                 f"The chain was rewritten somewhere behind record {self._vouched}, the last that a checkpoint saw so."
             )

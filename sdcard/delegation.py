@@ -1,4 +1,12 @@
-"""Delegated tokens (RFC 8693): actor chains, narrowing, issuing and verifying."""
+"""Delegated tokens (RFC 8693): actor chains, narrowing, issuing and verifying.
+
+A delegated token is a JWT access token (RFC 9068) with ``act`` (RFC 8693 4.1), an optional ``interaction_id`` (SD-Card
+5.2.2) and an optional ``cnf.jkt`` (RFC 9449 6). It never grants more scopes or a longer lifetime than the subject has,
+and belongs to one interaction (SD-Card 7.3). Verification does not check revocation: introspection (RFC 7662) does.
+
+A party is an agent (``agent:`` and its id, as in ``sub`` of an SD-Card), a subject of the registry's tokens, or a
+subject of an external Issuer (``jwt:ISS SUB``). Prior actors serve to refuse cycles, never to grant anything.
+"""
 
 import math
 import re
@@ -17,21 +25,17 @@ from sdcard.oauth import TYPES, AccessToken, ServerKey, is_party, parse_access_t
 from sdcard.profile import CNF, INTERACTION_ID
 from sdcard.rules import Rule
 
-# -- Delegation chains, and the ``act`` claim of tokens (RFC 8693 4.1) ------------------------------------------------
-# A party is an agent (``agent:`` and its id, as ``sub`` of an SD-Card has it), a subject of the registry's tokens, or
-# a subject of an external Issuer (``jwt:ISS SUB``). Prior actors serve to refuse loops, and never to grant anything.
-
 _WHERE = Where(Part.ACCESS_TOKEN)
 _AGENT = re.compile(r"agent:[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A delegation as far as it went.
+    """The subject of a delegation and its actors.
 
     Attributes:
-        subject: on whose behalf everybody acts.
-        actors: who handed the subject's authority on, the first one first; the last one acts now.
+        subject: the party on whose behalf all actors act.
+        actors: the parties that act for the subject, the first one first; the last one acts now.
     """
 
     subject: str
@@ -39,11 +43,11 @@ class Chain:
 
     @property
     def parties(self) -> tuple[str, ...]:
-        """Everybody, in order."""
+        """The subject and all actors, in order."""
         return (self.subject, *self.actors)
 
     def and_then(self, actor: str) -> "Chain":
-        """The chain in which this actor hands on next."""
+        """Append an actor."""
         return Chain(self.subject, (*self.actors, actor))
 
 
@@ -55,13 +59,13 @@ def is_agent(party: str) -> bool:
 def extend_chain(chain: Chain, actor: str, target: str, most_actors: int) -> Chain:
     """Build the chain of a delegation from ``actor`` to ``target``.
 
-    A party that holds the authority already, the subject or the last actor, is not added again.
+    An actor that is already the last party is not added again.
 
     Args:
-        chain: as it was.
-        actor: whose turn it is.
+        chain: the present chain.
+        actor: the party that acts now.
         target: the agent that the token is for.
-        most_actors: how long a chain may be.
+        most_actors: the longest permitted chain.
 
     Raises:
         Refused: ``delegation.cycle`` or ``delegation.too-deep``, at ``request/audience``.
@@ -73,7 +77,7 @@ def extend_chain(chain: Chain, actor: str, target: str, most_actors: int) -> Cha
 
 
 def check_no_cycle(chain: Chain, target: str) -> None:
-    """Refuse delegation to an earlier member, and chains that name a party twice.
+    """Refuse delegation to an earlier party, and a chain that repeats a party.
 
     Raises:
         Refused: ``delegation.cycle``, at ``request/audience``.
@@ -94,10 +98,7 @@ def check_depth(chain: Chain, most_actors: int) -> None:
 
 
 def act_claim(chain: Chain) -> JsonObject | None:
-    """Build ``act``: the present actor outside, the first one innermost.
-
-    None without any actor.
-    """
+    """Build ``act``, the present actor outermost; None without actors."""
     act: JsonObject | None = None
     for actor in chain.actors:
         act = {"sub": actor} if act is None else {"sub": actor, "act": act}
@@ -105,9 +106,9 @@ def act_claim(chain: Chain) -> JsonObject | None:
 
 
 def parse_chain(claims: Mapping[str, JsonValue]) -> Chain:
-    """Claims of a delegated token → chain.
+    """Parse the chain of a delegated token.
 
-    A further member beside ``sub`` and ``act`` would change the actor.
+    Other members beside ``sub`` and ``act`` are refused, because they would identify another actor.
 
     Raises:
         Refused: ``delegation.act``, at ``access-token/act…``; ``claim.type``, at ``access-token/sub``.
@@ -128,9 +129,6 @@ def _own_party(act: JsonObject, where: Where) -> str:
 
 
 # -- Limits of delegation: scopes, lifetime and interaction (SD-Card 7.3) ---------------------------------------------
-# Never more than the subject has, never longer, and one interaction.
-#
-# Scopes come from access tokens and grants. Skills of a card are no scopes, whatever they are called.
 
 MOST_SCOPES = 64
 MOST_SCOPE = 256
@@ -141,9 +139,10 @@ _TOKEN = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
 
 def parse_scope(text: str) -> tuple[str, ...]:
-    """``scope`` of a request → scopes, sorted (RFC 6749 3.3).
+    """Parse the ``scope`` of a request (RFC 6749 3.3). There is no default scope.
 
-    There is no default: who asks for nothing gets nothing.
+    Returns:
+        The scopes, sorted.
 
     Raises:
         Refused: ``delegation.scope``, at ``request/scope``.
@@ -170,12 +169,13 @@ def check_scopes(asked: Iterable[str], *permitted: Collection[str]) -> None:
 
 
 def narrowed_expiry(now: Instant, longest: int, ends: Iterable[Instant]) -> int:
-    """Compute the end of a token in Unix seconds, exclusive.
+    """Compute the end of a token: the earliest of its sources and ``longest``.
 
-    It is the earliest of its sources and ``longest``.
+    Returns:
+        Unix seconds, exclusive.
 
     Raises:
-        Refused: ``time.expired``, at ``request/subject_token``, when not a second is left.
+        Refused: ``time.expired``, at ``request/subject_token``, when less than a second is left.
     """
     end = math.floor(min([now + longest, *ends]))
     if end <= now:
@@ -184,10 +184,10 @@ def narrowed_expiry(now: Instant, longest: int, ends: Iterable[Instant]) -> int:
 
 
 def one_interaction(*given: str | None) -> str | None:
-    """The interaction that all of these name that name one.
+    """Return the only interaction id among the given values; None without one.
 
     Raises:
-        Refused: ``delegation.interaction-id``, at ``request/interaction_id``.
+        Refused: ``delegation.interaction-id``, at ``request/interaction_id``, when they differ.
     """
     named = {one for one in given if one is not None}
     if len(named) > 1:
@@ -195,9 +195,7 @@ def one_interaction(*given: str | None) -> str | None:
     return next(iter(named), None)
 
 
-# -- Delegated tokens: claims, the bytes to sign, and verification ----------------------------------------------------
-# A JWT access token (RFC 9068) with ``act`` (RFC 8693 4.1), ``interaction_id`` (SD-Card 5.2.2) and perhaps
-# ``cnf.jkt`` (RFC 9449 6). That it was not revoked since is for its issuer to say (RFC 7662), or for its short life.
+# -- Delegated tokens -------------------------------------------------------------------------------------------------
 
 TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 ACCESS_TOKEN_TYPE = "urn:ietf:params:oauth:token-type:access_token"
@@ -209,15 +207,15 @@ class Delegation:
     """Claims of a delegated token.
 
     Attributes:
-        issuer: the registry, its ``iss``.
-        target: the agent that it is for, its ``aud``.
-        chain: on whose behalf, and who handed it on.
-        client_id: who asked for the token.
-        scopes: what it is for.
-        token_id: its ``jti``.
+        issuer: the registry, ``iss``.
+        target: the agent that the token is for, ``aud``.
+        chain: the subject and its actors.
+        client_id: the client that requested the token.
+        scopes: the granted scopes.
+        token_id: ``jti``.
         issued_at, expires_at: Unix seconds; ``expires_at`` is exclusive.
-        interaction_id: the interaction that all of the chain belongs to, if any.
-        key: thumbprint of the key that it is bound to (``cnf.jkt``); None: a bearer token.
+        interaction_id: the interaction of the whole chain, if any.
+        key: thumbprint of the key that the token is bound to (``cnf.jkt``); None for a bearer token.
     """
 
     issuer: str
@@ -234,12 +232,12 @@ class Delegation:
 
 @dataclass(frozen=True, slots=True)
 class BoundRequest:
-    """The request that a bound token came with.
+    """The request that carries a bound token.
 
     Attributes:
-        proofs: the values of its ``DPoP`` header fields.
-        method, url: its own, the public ones.
-        seen: remembers which proofs were used.
+        proofs: every value of its ``DPoP`` header.
+        method, url: the request's method and public URL.
+        seen: the replay cache for proofs.
     """
 
     proofs: Sequence[str] = field(repr=False)
@@ -249,13 +247,12 @@ class BoundRequest:
 
 
 def claims_of(delegation: Delegation) -> JsonObject:
-    """The claims of its token."""
-    act = act_claim(delegation.chain)
+    """Build the claims of a token."""
     claims: dict[str, JsonValue] = {
         "iss": delegation.issuer,
         "aud": delegation.target,
         "sub": delegation.chain.subject,
-        "act": act,
+        "act": act_claim(delegation.chain),
         "client_id": delegation.client_id,
         "scope": " ".join(delegation.scopes),
         "jti": delegation.token_id,
@@ -268,7 +265,7 @@ def claims_of(delegation: Delegation) -> JsonObject:
 
 
 def prepare_token(delegation: Delegation, key: PublicKey) -> bytes:
-    """Build the claims that the registry signs with this key (RFC 9068 2)."""
+    """Build the bytes that the registry signs with this key (RFC 9068 2)."""
     header: JsonObject = {"alg": key.algorithm.value, "typ": TYPES[0], "kid": key.thumbprint}
     return encode_signing_input(header, claims_of(delegation))
 
@@ -276,17 +273,17 @@ def prepare_token(delegation: Delegation, key: PublicKey) -> bytes:
 def verify_delegated_token(
     token: str, keys: Mapping[str, ServerKey], issuer: str, audience: str, now: Instant
 ) -> Delegation:
-    """Verify a token of ``Authorization: Bearer`` (RFC 9068 4), with its chain.
+    """Verify a token sent as ``Authorization: Bearer``, with its chain (RFC 9068 4).
 
     Args:
         token: the text.
-        keys: the registry's keys for tokens, by ``kid``: ``ServerKeys.for_token`` of ``sdcard.io.server_keys``.
+        keys: the registry's token keys, by ``kid``: ``ServerKeys.for_token`` of ``sdcard.io.server_keys``.
         issuer: the registry.
-        audience: the agent itself, as ``sub`` of its SD-Card says.
+        audience: this agent, as in ``sub`` of its SD-Card.
         now: the present instant.
 
     Raises:
-        Refused: as ``read_delegated_token``; ``dpop.missing`` for a token that is bound to a key.
+        Refused: as ``read_delegated_token``; ``dpop.missing`` for a bound token.
     """
     delegation = read_delegated_token(token, keys, issuer, audience, now)
     check_unbound(claims_of(delegation))
@@ -296,10 +293,10 @@ def verify_delegated_token(
 def verify_bound_token(
     token: str, keys: Mapping[str, ServerKey], issuer: str, audience: str, request: BoundRequest, now: Instant
 ) -> Delegation:
-    """Verify a token of ``Authorization: DPoP``, with its proof (RFC 9449 7.1).
+    """Verify a token sent as ``Authorization: DPoP``, with its proof (RFC 9449 7.1).
 
     Raises:
-        Refused: as ``read_delegated_token``; ``dpop.…``, ``dpop.token-unbound`` for a token that is bound to no key.
+        Refused: as ``read_delegated_token``; ``dpop.*``, ``dpop.token-unbound`` for a bearer token.
     """
     delegation = read_delegated_token(token, keys, issuer, audience, now)
     bound = WithToken(token, parse_binding(claims_of(delegation)))
@@ -311,9 +308,9 @@ def verify_bound_token(
 def read_delegated_token(
     token: str, keys: Mapping[str, ServerKey], issuer: str, audience: str, now: Instant
 ) -> Delegation:
-    """Verify a token for ``audience``, without its sender.
+    """Verify a token for ``audience``, but not that its sender may use it.
 
-    It is not enough to serve a request.
+    To serve a request, use ``verify_delegated_token`` or ``verify_bound_token``.
 
     Raises:
         Refused: as ``verify_access_token``; ``issuer.key-unknown``, ``delegation.act``, ``cnf.malformed``,
@@ -343,12 +340,8 @@ def _delegation(token: AccessToken) -> Delegation:
         issued_at=token.issued_at,
         expires_at=token.expires_at,
         interaction_id=_optional_text(claims, INTERACTION_ID),
-        key=_confirmation(claims),
+        key=parse_confirmed_thumbprint(claims[CNF], _WHERE.within(CNF)) if CNF in claims else None,
     )
-
-
-def _confirmation(claims: Mapping[str, JsonValue]) -> str | None:
-    return parse_confirmed_thumbprint(claims[CNF], _WHERE.within(CNF)) if CNF in claims else None
 
 
 def _optional_text(claims: Mapping[str, JsonValue], name: str) -> str | None:

@@ -1,8 +1,11 @@
-"""DPoP proofs (RFC 9449): creation, verification, and bound access tokens."""
+"""DPoP proofs (RFC 9449): creation, verification, and bound access tokens.
+
+The ``cnf`` claim of a bound access token is ``{"jkt": thumbprint}`` (6.1).
+"""
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from inspect import isawaitable
@@ -29,22 +32,19 @@ from sdcard.rules import Rule
 from sdcard.salts import SaltSource, draw_salts
 from sdcard.urls import check_secret_url, parse_target
 
-# -- Access tokens that are bound to a key (RFC 9449 6.1) -------------------------------------------------------------
-# Their claim ``cnf`` is ``{"jkt": thumbprint}``.
-
 _WHERE = Where(Part.ACCESS_TOKEN, ("cnf",))
 
 
 def binding_claim(key: PublicKey) -> JsonObject:
-    """The value of ``cnf`` in an access token that is to be bound to a key."""
+    """Build the ``cnf`` claim of an access token that is bound to a key."""
     return {"jkt": key.thumbprint}
 
 
 def parse_binding(claims: Mapping[str, JsonValue]) -> str:
-    """Return the key's thumbprint of a token of ``Authorization: DPoP``.
+    """Return the key thumbprint of an access token sent as ``Authorization: DPoP``.
 
     Raises:
-        Refused: ``dpop.token-unbound``, also where ``cnf`` says another key too: a second binding that nobody checks.
+        Refused: ``dpop.token-unbound``, also for a ``cnf`` with a second binding.
     """
     try:
         return parse_confirmed_thumbprint(claims.get("cnf"), _WHERE)
@@ -53,16 +53,16 @@ def parse_binding(claims: Mapping[str, JsonValue]) -> str:
 
 
 def check_unbound(claims: Mapping[str, JsonValue]) -> None:
-    """Refuse a key-bound token of ``Authorization: Bearer`` (RFC 9449 7.2).
+    """Refuse a key-bound token sent as ``Authorization: Bearer`` (RFC 9449 7.2).
+
+    A thief of the token could send it so, without a proof.
 
     Raises:
-        Refused: ``dpop.missing``, for any ``cnf``: a thief of the token could send it without a proof.
+        Refused: ``dpop.missing``, for any ``cnf``.
     """
     if "cnf" in claims:
         raise Refused(Rule.DPOP_MISSING, _WHERE)
 
-
-# -- A request and a Signer → DPoP proof (RFC 9449 4.2) ---------------------------------------------------------------
 
 DPOP_TYP = "dpop+jwt"
 _METHOD = re.compile("[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
@@ -78,19 +78,19 @@ def create_dpop_proof(
     now: Instant,
     nonce: str | None = None,
 ) -> str:
-    """Sign a DPoP proof for one request: the value of its ``DPoP`` header field.
+    """Sign a DPoP proof for one request: the value of its ``DPoP`` header (4.2).
 
     Args:
-        signer: holds the key that the access token is bound to, or is to be bound to.
-        method: of the request, exactly, such as ``POST``.
-        url: of the request; query and fragment play no part.
-        access_token: the one that the request carries as ``Authorization: DPoP``; None where it carries none.
-        salts: gives the 128 bits of ``jti``.
+        signer: holds the key that the access token is, or will be, bound to.
+        method: the request's method, exactly, such as ``POST``.
+        url: the request's URL; query and fragment are ignored.
+        access_token: the token sent as ``Authorization: DPoP``; None without one.
+        salts: supplies the 128 bits of ``jti``.
         now: becomes ``iat``, in whole seconds.
-        nonce: the server's ``DPoP-Nonce``, where it sent one (RFC 9449 8).
+        nonce: the server's ``DPoP-Nonce``, if it sent one (RFC 9449 8).
 
     Raises:
-        Misuse: when the method is no token; when the URL is not an absolute https URL, or http on this machine
+        Misuse: when the method is not a token, or the URL is neither https nor http on this machine
             (``check_secret_url``).
     """
     if not _METHOD.fullmatch(method):
@@ -118,15 +118,12 @@ def create_dpop_proof(
 
 
 def token_hash(access_token: str) -> str:
-    """Compute ``ath`` of an access token: base64url of the SHA-256 digest of its text."""
+    """Compute ``ath`` of an access token: SHA-256 of its text, in base64url."""
     return encode_base64url(hashlib.sha256(access_token.encode("utf-8", "surrogatepass")).digest())
 
 
-# -- Verify DPoP proofs: RFC 9449 4.3 in its order --------------------------------------------------------------------
-# Single use comes last (11.1).
-
 MAX_DPOP_LENGTH = 16_384
-"""Characters: the longest key and signature (ML-DSA-87) have 10,800 of them."""
+"""Characters. The longest key and signature (ML-DSA-87) have 10,800 of them."""
 
 _DEPTH = 8
 _PROOF = Where(Part.DPOP)
@@ -139,7 +136,7 @@ class WithToken:
 
     Attributes:
         text: the token as it was sent.
-        jkt: the thumbprint of the key it is bound to; ``parse_binding`` reads it from the claims.
+        jkt: the thumbprint of its key, from ``parse_binding``.
     """
 
     text: str = field(repr=False)
@@ -148,7 +145,7 @@ class WithToken:
 
 @dataclass(frozen=True, slots=True)
 class WithoutToken:
-    """The request carries no access token: it asks for one, at a token endpoint."""
+    """The request carries no access token, as at a token endpoint."""
 
 
 DpopToken: TypeAlias = WithToken | WithoutToken
@@ -158,14 +155,14 @@ DpopToken: TypeAlias = WithToken | WithoutToken
 class DpopExpectations:
     """The request that a DPoP proof must be for.
 
-    No decision has a default, except the window.
+    Only the window has a default.
 
     Attributes:
-        method: of the request, compared exactly.
-        url: the request's public URL, absolute; behind a proxy the one that the client sent.
-        token: whether an access token came with it, and which.
-        seen: remembers which proofs were used.
-        window: how old the proof may be.
+        method: the request's method, compared exactly.
+        url: the request's public, absolute URL; behind a proxy, the URL that the client used.
+        token: ``WithToken`` or ``WithoutToken``.
+        seen: the replay cache.
+        window: the permitted age of the proof.
     """
 
     method: str
@@ -184,7 +181,7 @@ class DpopExpectations:
 
     @property
     def target(self) -> str:
-        """The URL without query and fragment, in one spelling."""
+        """The normalized URL, without query and fragment."""
         target = parse_target(self.url)
         assert target is not None, "looked at when it was made"
         return target
@@ -197,8 +194,8 @@ class DpopProof:
     Attributes:
         key: from the proof's header; an access token can be bound to it.
         issued_at: Unix seconds.
-        jti: the proof's own id.
-        nonce: a server's nonce, where the proof has one. A server that hands them out compares it (RFC 9449 8).
+        jti: the proof's id.
+        nonce: the server's nonce, if any. A server that issues nonces compares it (RFC 9449 8).
     """
 
     key: PublicKey
@@ -208,40 +205,41 @@ class DpopProof:
 
 
 def verify_dpop_proof(values: Sequence[str], expected: DpopExpectations, now: Instant) -> DpopProof:
-    """Verify the proof of a request in every respect, or refuse it.
+    """Verify the DPoP proof of a request; single use comes last (RFC 9449 4.3, 11.1).
 
     Args:
-        values: of every ``DPoP`` header field of the request.
-        expected: what the server knows of the request.
+        values: every value of the request's ``DPoP`` header.
+        expected: the request.
         now: the present instant, in Unix seconds.
 
     Raises:
-        Refused: ``dpop.*``, ``jws.*``, ``key.*``, ``claim.*``, ``time.*`` or a rule of the encodings.
-        Misuse: when the record is one that is awaited.
+        Refused: ``dpop.*``, ``jws.*``, ``key.*``, ``claim.*``, ``time.*``, ``encoding.*`` or ``json.*``.
+        Misuse: when the replay cache must be awaited.
     """
     if is_awaited(expected.seen.first_use):
         raise Misuse("await verify_dpop_proof_async for a record that is awaited")
     proof = _check_but_use(values, expected, now)
-    with _record_of_proofs():
-        first = expected.seen.first_use(_use(proof, expected), proof.issued_at + MAX_PAST, now)
-    _judge_use(first)
+    with _dpop_refusals():
+        first = _first_use(proof, expected, now)
+    _check_first_use(first)
     return proof
 
 
 async def verify_dpop_proof_async(values: Sequence[str], expected: DpopExpectations, now: Instant) -> DpopProof:
-    """Verify as ``verify_dpop_proof``, with an awaited replay record."""
+    """Verify as ``verify_dpop_proof``; await the replay cache if needed."""
     proof = _check_but_use(values, expected, now)
-    with _record_of_proofs():
-        answer = expected.seen.first_use(_use(proof, expected), proof.issued_at + MAX_PAST, now)
+    with _dpop_refusals():
+        answer = _first_use(proof, expected, now)
         first = await answer if isawaitable(answer) else answer
-    _judge_use(first)
+    _check_first_use(first)
     return proof
 
 
 def _check_but_use(values: Sequence[str], expected: DpopExpectations, now: Instant) -> DpopProof:
     """Apply every rule of RFC 9449 4.3 except single use.
 
-    Checks 1 to 7; ``jti`` (check 3, 11.1); method and URL (checks 8, 9); ``iat`` (check 11); the access token (12).
+    Checks 1 to 7; ``jti`` (check 3, 11.1); method and URL (checks 8, 9); ``iat`` (check 11); the access token (check
+    12).
     """
     check_instant(now)
     jws = parse_jws(parse_field(values), Part.DPOP_HEADER, Part.DPOP, _DEPTH)
@@ -261,9 +259,9 @@ def _check_but_use(values: Sequence[str], expected: DpopExpectations, now: Insta
 
 
 def parse_field(values: Sequence[str]) -> str:
-    """Read the one proof of a request.
+    """Return the only proof of a request (4.3 checks 1 and 2).
 
-    4.3 checks 1 and 2: a proxy may have joined several fields with commas.
+    A comma means that a proxy joined several header fields.
 
     Raises:
         Refused: ``dpop.missing``, ``dpop.repeated``, or ``jws.format`` for a text longer than any proof.
@@ -280,9 +278,7 @@ def parse_field(values: Sequence[str]) -> str:
 
 
 def parse_proof_key(jws: Jws) -> PublicKey:
-    """Read the public key in the header.
-
-    4.3 checks 5 and 7: the key decides the algorithm, which is never a MAC or ``none``.
+    """Read the public key in the header (4.3 checks 5 and 7).
 
     Raises:
         Refused: ``jws.header`` without ``jwk``; ``key.private``, ``key.malformed`` or ``key.unsupported``.
@@ -294,29 +290,27 @@ def parse_proof_key(jws: Jws) -> PublicKey:
 
 
 def check_method(claims: JsonObject, method: str) -> None:
-    """Refuse a proof for another method, compared exactly. 4.3 check 8.
+    """Refuse a proof for another method, compared exactly (4.3 check 8).
 
     Raises:
-        Refused: ``dpop.method`` or ``claim.…``, at ``dpop/htm``.
+        Refused: ``dpop.method`` or ``claim.*``, at ``dpop/htm``.
     """
     if required_text(claims, "htm", _PROOF) != method:
         raise Refused(Rule.DPOP_METHOD, _PROOF.within("htm"))
 
 
 def check_url(claims: JsonObject, target: str) -> None:
-    """Refuse a proof for another URL. 4.3 check 9.
-
-    Query, fragment and equivalent spellings are ignored.
+    """Refuse a proof for another URL, after normalization (4.3 check 9).
 
     Raises:
-        Refused: ``dpop.url`` or ``claim.…``, at ``dpop/htu``.
+        Refused: ``dpop.url`` or ``claim.*``, at ``dpop/htu``.
     """
     if parse_target(required_text(claims, "htu", _PROOF)) != target:
         raise Refused(Rule.DPOP_URL, _PROOF.within("htu"))
 
 
 def check_token_key(key: PublicKey, jkt: str) -> None:
-    """Refuse an access token that is bound to another key. 4.3 check 12, 6.
+    """Refuse an access token that is bound to another key (4.3 check 12, 6).
 
     Raises:
         Refused: ``dpop.other-key``, at ``dpop-header/jwk``.
@@ -325,20 +319,21 @@ def check_token_key(key: PublicKey, jkt: str) -> None:
         raise Refused(Rule.DPOP_OTHER_KEY, Where(Part.DPOP_HEADER, ("jwk",)))
 
 
-def _use(proof: DpopProof, expected: DpopExpectations) -> NonceUse:
-    """Remembered for the widest window there is, as a KB-JWT's nonce is."""
-    return NonceUse(proof.key.thumbprint, expected.target, proof.jti, Part.DPOP)
+def _first_use(proof: DpopProof, expected: DpopExpectations, now: Instant) -> bool | Awaitable[bool]:
+    """Ask the replay cache; it stores the ``jti`` for the widest freshness window."""
+    use = NonceUse(proof.key.thumbprint, expected.target, proof.jti, Part.DPOP)
+    return expected.seen.first_use(use, proof.issued_at + MAX_PAST, now)
 
 
 @contextmanager
-def _record_of_proofs() -> Iterator[None]:
-    """A record speaks of KB-JWTs."""
+def _dpop_refusals() -> Iterator[None]:
+    """Replace a refusal of the replay cache, which names the rule for KB-JWTs."""
     try:
         yield
     except Refused:
         raise Refused(Rule.DPOP_RECORD, _PROOF.within("jti")) from None
 
 
-def _judge_use(first: object) -> None:
+def _check_first_use(first: object) -> None:
     if first is not True:
         raise Refused(Rule.DPOP_REPLAYED, _PROOF.within("jti"))

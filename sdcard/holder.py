@@ -19,7 +19,7 @@ from sdcard.paths import ClaimPath, Place
 from sdcard.policy.model import DisclosurePolicy
 from sdcard.policy.plan import DisclosurePlan, plan_disclosure
 from sdcard.profile import Profile
-from sdcard.requesting import entry_of, survey
+from sdcard.requesting import entry_of, match_entries
 from sdcard.rules import Rule
 from sdcard.sdjwt.model import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
 from sdcard.sdjwt.verification import process_payload
@@ -181,7 +181,7 @@ def select_requested(held: HeldSdCard, request: ClaimRequest, allowed: Selection
     asked = [entry_of(entry, card_format) for entry in request.entries]
     revealed = held._issued.verified.processed.revealed
     carriers = [(one.place, one.disclosure.encoded) for one in revealed]
-    found = survey(held._issued.members, asked, card_format.together if card_format else (), carriers)
+    found = match_entries(held._issued.members, asked, card_format.together if card_format else (), carriers)
     open_to = set(allowed.disclosures) - found.beyond
     chosen: set[str] = set()
     held_ones = withheld_ones = 0

@@ -1,4 +1,10 @@
-"""OAuth access tokens (RFC 9068, RFC 6750) and their actors (RFC 8693)."""
+"""OAuth access tokens (RFC 9068, RFC 6750) and their actors (RFC 8693).
+
+Verification has two steps, because a key may have to be fetched between them: ``parse_access_token`` returns the
+``kid``, and ``verify_access_token`` applies every rule. The caller decides what a scope permits.
+
+Every authorization server supports RS256 (RFC 9068 2.1), so RSA keys are accepted here, and only here.
+"""
 
 import hashlib
 import re
@@ -13,7 +19,14 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url, encode_json, parse_json_object
 from sdcard.errors import Finding, Part, Refused, Where, foreign_code
 from sdcard.instants import MAX_SKEW, Instant, parse_numeric_date
-from sdcard.jose.claims import required, required_text
+from sdcard.jose.claims import (
+    check_addressed,
+    check_already_issued,
+    check_already_valid,
+    check_not_expired,
+    required,
+    required_text,
+)
 from sdcard.jose.jws import Jws, check_type, parse_jws, verify_jws
 from sdcard.jose.key_sets import read_key_set
 from sdcard.jose.keys import (
@@ -33,10 +46,10 @@ from sdcard.rules import Rule
 MOST_PARTY = 256
 """Characters of a party's name."""
 MOST_ACTORS = 12
-"""JSON of access tokens is not read deeper than that."""
+"""Actors of a token. It fits the depth bound on its JSON."""
 
 EXTERNAL = "jwt:"
-"""What the name of an external Issuer's subject begins with. No subject of a registry's own tokens does."""
+"""Prefix of the name of an external Issuer's subject. No subject of a registry's own tokens has it."""
 
 _ACTORS = Where(Part.ACCESS_TOKEN)
 _MAY_ACT = _ACTORS.within("may_act")
@@ -54,18 +67,18 @@ def check_actors(claims: Mapping[str, JsonValue]) -> None:
 
 
 def parse_external_actors(claims: Mapping[str, JsonValue], issuer: str, registry: str) -> tuple[str, ...]:
-    """Actors of an external Issuer's token, the first one first (RFC 8693 4.1).
+    """Read the actors of an external Issuer's token, the first actor first.
 
-    ``iss`` and ``sub`` name an actor. An actor without ``iss`` is one of the token's Issuer, so its name never equals
-    one of the registry's own. Other members do not name anybody, and are ignored as 4.1 says of ``exp`` and others.
+    ``iss`` and ``sub`` name an actor. Without ``iss`` it is an actor of the token's Issuer, so its name never equals a
+    name of the registry's own. Other members are ignored (RFC 8693 4.1).
 
     Args:
         claims: of the token.
-        issuer: its ``iss``.
-        registry: the ``iss`` of the registry, whose parties have their own names.
+        issuer: the token's ``iss``.
+        registry: the registry's ``iss``, whose parties keep their names.
 
     Raises:
-        Refused: ``delegation.act``, at the ``act`` that is no object, names nobody, or nests too deep.
+        Refused: ``delegation.act``, at an ``act`` that is not an object, names no party, or nests too deeply.
     """
 
     def party(act: JsonObject, where: Where) -> str:
@@ -84,11 +97,11 @@ def check_may_act(claims: Mapping[str, JsonValue], issuer: str, registry: str, *
     Args:
         claims: of the subject token.
         issuer: its ``iss``.
-        registry: the ``iss`` of the registry.
-        names: of the party that wants to act. Without ``iss``, ``may_act`` may name it as the registry does.
+        registry: the registry's ``iss``.
+        names: the names of the actor. Without ``iss``, ``may_act`` may use the registry's name for it.
 
     Raises:
-        Refused: ``delegation.may-act``, at ``access-token/may_act``, also for a claim that names nobody.
+        Refused: ``delegation.may-act``, at ``access-token/may_act``, also for a malformed claim.
     """
     if "may_act" not in claims:
         return
@@ -100,12 +113,12 @@ def check_may_act(claims: Mapping[str, JsonValue], issuer: str, registry: str, *
 
 
 def external_party(issuer: str, subject: str) -> str:
-    """The name of an external Issuer's subject."""
+    """Build the name of an external Issuer's subject."""
     return f"{EXTERNAL}{issuer} {subject}"
 
 
 def read_actors(claims: Mapping[str, JsonValue], party: Callable[[JsonObject, Where], str]) -> tuple[str, ...]:
-    """The actors of nested ``act`` claims, the innermost one first."""
+    """Read the actors of nested ``act`` claims, the innermost first."""
     actors: list[str] = []
     where = _ACTORS
     while "act" in claims:
@@ -130,7 +143,7 @@ def _external_party(named_by: str | None, subject: str, issuer: str, registry: s
 
 
 def _named(value: JsonValue, refusal: Refused) -> tuple[str | None, str]:
-    """Read ``iss``, if present, and ``sub`` of a party; or raise the refusal."""
+    """Read ``iss``, if present, and ``sub`` of a party; raise the refusal on failure."""
     if not isinstance(value, dict):
         raise refusal
     issuer, subject = value.get("iss"), value.get("sub")
@@ -147,10 +160,10 @@ _OTHER_SCHEME = re.compile(r"(?!bearer\b)[A-Za-z0-9!#$%&'*+.^_`|~-]+(?: .*)?", r
 
 
 def parse_credentials(authorization: Sequence[str]) -> str:
-    """The bearer token: exactly one header of exactly one spelling (RFC 6750 2.1).
+    """Read the bearer token of exactly one ``Authorization`` header (RFC 6750 2.1).
 
     Args:
-        authorization: the values of all ``Authorization`` headers.
+        authorization: every value of the header.
 
     Raises:
         Refused: ``token.missing`` or ``token.invalid``.
@@ -163,13 +176,10 @@ def parse_credentials(authorization: Sequence[str]) -> str:
     raise Refused(Rule.TOKEN_INVALID, WHERE, "Send one header: Authorization: Bearer and the token.")
 
 
-# -- The authorization server's keys: those of ``sdcard.jose``, and RSA -----------------------------------------------
-# RS256 is the algorithm that all servers know (RFC 9068 2.1).
-#
-# RSA verifies access tokens and nothing else: no SD-Card, status list or agent card is ever checked with these keys.
+# -- The authorization server's keys (RFC 7517) -----------------------------------------------------------------------
 
 MOST_BYTES = 262_144
-"""Of a JWKS."""
+"""Bytes of a JWK Set."""
 _MOST_KEYS = 64
 _SET = Where(Part.KEY)
 _KEYS = _SET.within("keys")
@@ -187,7 +197,7 @@ class RsaKey:
     header_names: tuple[str, ...] = ("RS256",)
 
     def verifies(self, message: bytes, signature: bytes) -> bool:
-        """Whether the signature is this key's over the message (RFC 7518 3.3)."""
+        """Whether the key made this signature over the message (RFC 7518 3.3)."""
         try:
             self._key.verify(signature, message, PKCS1v15(), SHA256())
         except LIBRARY_FAILS:  # what cannot be verified is not verified
@@ -199,16 +209,15 @@ ServerKey: TypeAlias = PublicKey | RsaKey
 
 
 def parse_server_keys(data: bytes) -> KeySet[ServerKey]:
-    """A JWKS → ``kid`` → key.
+    """Parse an authorization server's JWK Set (RFC 7517 5).
 
-    Entries are independent, as in every key set (RFC 7517 5).
-
-    Left out are entries that are no keys for signatures that we know, that name themselves by no ``kid``, that stand in
-    public documents, or that were sent with their private halves.
+    Entries are independent. Unusable ones are left out: no signature key of a known type, no ``kid``, a published key,
+    or a private key.
 
     Raises:
-        Refused: ``limit.bytes``, ``key.malformed`` or a rule of the encodings, when it is no JWKS or has no entry; the
-            reasons for all entries, when none is usable.
+        Refused: ``limit.bytes``, ``key.malformed``, ``encoding.*`` or ``json.*`` for a malformed or empty set; all
+            reasons
+        when no entry is usable.
     """
     if len(data) > MOST_BYTES:
         raise Refused(Rule.LIMIT_BYTES, _KEYS)
@@ -234,9 +243,9 @@ def _parse_server_key(entry: object, where: Where) -> ServerKey:
 
 
 def _parse_rsa(entry: Mapping[str, JsonValue], where: Where) -> RsaKey:
-    """Read an RSA key (RFC 7518 6.3.1).
+    """Parse an RSA key with exponent 65537 (RFC 7518 6.3.1).
 
-    Its exponent is fixed, and its length neither weak nor much work.
+    Its size is bounded, because a short key is weak and a long one costs much work.
     """
     if not PRIVATE_MEMBERS.isdisjoint(entry):
         raise Refused(Rule.KEY_PRIVATE, where)
@@ -254,19 +263,17 @@ def _parse_rsa(entry: Mapping[str, JsonValue], where: Where) -> RsaKey:
 
 
 def _number(text: object, where: Where) -> int:
-    """Base64urlUInt: no leading zero byte (RFC 7518 2)."""
+    """Decode a Base64urlUInt without a leading zero byte (RFC 7518 2)."""
     data = decode_base64url(text, where) if isinstance(text, str) else b""
     if not data or data.startswith(b"\0"):
         raise Refused(Rule.KEY_MALFORMED, where, "A number in base64url is expected, without leading zeros.")
     return int.from_bytes(data, "big")
 
 
-# -- JWT access tokens (RFC 9068): verification of their text and claims ----------------------------------------------
-# In two steps, since a key may have to be fetched in between: ``parse_access_token`` tells which key, and
-# ``verify_access_token`` applies every rule. The caller decides what a scope permits.
+# -- JWT access tokens (RFC 9068) -------------------------------------------------------------------------------------
 
 TYPES = ("at+jwt", "application/at+jwt")
-"""What tells an access token from an ID token of the same server (RFC 9068 4)."""
+"""Values of ``typ`` that tell an access token from an ID token of the same server (RFC 9068 4)."""
 
 _MOST_CHARACTERS = 16_384
 _DEPTH = 16
@@ -279,13 +286,13 @@ class AccessToken:
     """Claims of an access token of an authorization server.
 
     Attributes:
-        issuer: the server, its ``iss``.
-        subject: on whose behalf; not blank, and unique to this Issuer only.
-        client_id: who asked for the token.
-        token_id: its ``jti``.
-        scopes: what it is for, of whatever resource server.
+        issuer: the server's ``iss``.
+        subject: ``sub``; not blank, and unique within this Issuer only.
+        client_id: the client that requested the token.
+        token_id: ``jti``.
+        scopes: of any resource server.
         issued_at, expires_at: Unix seconds; ``expires_at`` is exclusive.
-        claims: all of them, those above too.
+        claims: all claims.
     """
 
     issuer: str
@@ -304,10 +311,10 @@ def is_jwt(text: str) -> bool:
 
 
 def parse_access_token(text: str) -> Jws:
-    """An unverified access token; its header has the ``kid`` of the key.
+    """Parse an access token without verifying it.
 
     Raises:
-        Refused: ``limit.bytes``, ``jws.typ``, or a rule of the encodings.
+        Refused: ``limit.bytes``, ``jws.format``, ``jws.header``, ``jws.typ``, ``encoding.*`` or ``json.*``.
     """
     if len(text) > _MOST_CHARACTERS:
         raise Refused(Rule.LIMIT_BYTES, _WHERE)
@@ -317,25 +324,31 @@ def parse_access_token(text: str) -> Jws:
 
 
 def verify_access_token(token: Jws, key: ServerKey, issuer: str, audience: str, now: Instant) -> AccessToken:
-    """Every rule of RFC 9068 4 and 2.2.
+    """Apply every rule of RFC 9068 4 and 2.2.
 
     Args:
         token: from ``parse_access_token``.
-        key: the server's, of the token's ``kid``.
-        issuer: the server's ``iss``, compared as text.
-        audience: what ``aud`` calls this resource server.
-        now: the present instant.
+        key: the server's key with the token's ``kid``.
+        issuer: the server's ``iss``, compared exactly.
+        audience: this resource server's name in ``aud``.
+        now: the present instant. ``exp`` is exact; ``iat`` and ``nbf`` have ``MAX_SKEW``.
 
     Raises:
         Refused: ``jws.alg``, ``jws.crit``, ``jws.signature``, ``issuer.unknown``, ``audience.mismatch``, ``claim.*``,
-            ``time.*``, ``delegation.act``, ``delegation.may-act``; at ``access-token/…``.
+        ``time.*``, ``delegation.act``, ``delegation.may-act``; at ``access-token/…``.
     """
     verify_jws(token, key, TYPES)
     claims = token.payload
     if _text(claims, "iss") != issuer:
         raise Refused(Rule.ISSUER_UNKNOWN, _WHERE.within("iss"))
-    _check_audience(claims, audience)
-    issued_at, expires_at = _check_times(claims, now)
+    required(claims, "aud", _WHERE)
+    check_addressed(claims, audience, _WHERE)
+    expires_at, issued_at = (
+        parse_numeric_date(required(claims, name, _WHERE), _WHERE.within(name)) for name in ("exp", "iat")
+    )
+    check_not_expired(claims, now, _WHERE)
+    check_already_issued(claims, now + MAX_SKEW, _WHERE)
+    check_already_valid(claims, now + MAX_SKEW, _WHERE)
     check_actors(claims)
     return AccessToken(
         issuer=issuer,
@@ -349,31 +362,8 @@ def verify_access_token(token: Jws, key: ServerKey, issuer: str, audience: str, 
     )
 
 
-def _check_audience(claims: Mapping[str, JsonValue], audience: str) -> None:
-    aud, where = required(claims, "aud", _WHERE), _WHERE.within("aud")
-    listed = aud if isinstance(aud, list) else [aud]
-    if not all(isinstance(one, str) for one in listed):
-        raise Refused(Rule.CLAIM_TYPE, where)
-    if audience not in listed:
-        raise Refused(Rule.TOKEN_AUDIENCE, where)
-
-
-def _check_times(claims: Mapping[str, JsonValue], now: Instant) -> tuple[Instant, Instant]:
-    """Check ``exp`` to the second, ``iat`` and ``nbf`` with a little clock skew."""
-    expires_at, issued_at = (
-        parse_numeric_date(required(claims, name, _WHERE), _WHERE.within(name)) for name in ("exp", "iat")
-    )
-    if now >= expires_at:
-        raise Refused(Rule.EXPIRED, _WHERE.within("exp"))
-    if issued_at > now + MAX_SKEW:
-        raise Refused(Rule.ISSUED_IN_FUTURE, _WHERE.within("iat"))
-    if "nbf" in claims and parse_numeric_date(claims["nbf"], _WHERE.within("nbf")) > now + MAX_SKEW:
-        raise Refused(Rule.NOT_YET_VALID, _WHERE.within("nbf"))
-    return issued_at, expires_at
-
-
 def _scopes(claims: Mapping[str, JsonValue]) -> tuple[str, ...]:
-    """Separated by spaces (RFC 8693 4.2)."""
+    """Split ``scope`` at spaces (RFC 8693 4.2)."""
     scope = claims.get("scope", "")
     if not isinstance(scope, str):
         raise Refused(Rule.CLAIM_TYPE, _WHERE.within("scope"))

@@ -105,8 +105,8 @@ Chain: TypeAlias = tuple[str, ...]
 """The Disclosures that it takes to show a part, the outermost first."""
 
 
-class Survey(NamedTuple):
-    """Result of ``survey``.
+class EntryMatches(NamedTuple):
+    """Result of ``match_entries``.
 
     Attributes:
         asked: for parts of the card, which entries ask for it, as a bit set, and what it takes to show it.
@@ -117,10 +117,10 @@ class Survey(NamedTuple):
     beyond: set[str]
 
 
-def survey(
+def match_entries(
     members: JsonObject, entries: Sequence[Entry], together: Iterable[ClaimPath], carriers: Iterable[tuple[Place, str]]
-) -> Survey:
-    """Walk through a card once.
+) -> EntryMatches:
+    """ChainVerifier through a card once.
 
     A part below which no path and no Disclosure begins is one step, however large it is.
 
@@ -151,7 +151,7 @@ def survey(
             any([node.flags & _ALONG for node in nodes]) and not (value and isinstance(value, _CONTAINERS))
         ):
             beyond.add(chain[-1])
-    return Survey([*asked], beyond)
+    return EntryMatches([*asked], beyond)
 
 
 _OWN = object()

@@ -1,4 +1,7 @@
-"""Token Status Lists: the status claim, the packed list, and Status List Tokens."""
+"""Token Status Lists: the status claim, the packed list, and Status List Tokens.
+
+Token Status List 4 (the packed list), 5 (tokens), 6 (the claim) and 8.3 (verification).
+"""
 
 import zlib
 from collections.abc import Mapping
@@ -8,21 +11,18 @@ from typing import Protocol, TypeAlias
 
 from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url
 from sdcard.errors import Misuse, Part, Refused, Where, foreign_code
-from sdcard.instants import Instant, check_instant, parse_numeric_date
-from sdcard.jose.claims import check_addressed, check_already_valid, required
+from sdcard.instants import Instant, check_instant, parse_numeric_date, read_numeric_date
+from sdcard.jose.claims import check_addressed, check_already_issued, check_already_valid, check_not_expired, required
 from sdcard.jose.jws import Signer, encode_signing_input, join_signature, parse_jws, verify_jws
 from sdcard.jose.keys import PublicKey
 from sdcard.limits import Limits
 from sdcard.rules import Rule
 
-# -- The ``status`` claim, and the Verifier's decision to check it ----------------------------------------------------
-# Token Status List 6 and 8.3.
-
 _WHERE = Where(Part.ISSUER_JWT, ("status",))
 
 
 class StatusValue(IntEnum):
-    """Statuses of an SD-Card (Token Status List 7.1); no other number is one."""
+    """The statuses of an SD-Card (Token Status List 7.1). Other numbers are refused."""
 
     VALID = 0
     INVALID = 1
@@ -34,7 +34,7 @@ class StatusReference:
     """Reference to the status list entry of an SD-Card.
 
     Raises:
-        Misuse: when no list has this address or this entry.
+        Misuse: for an empty URI or a negative index.
     """
 
     uri: str
@@ -45,26 +45,26 @@ class StatusReference:
             raise Misuse("a status has the address of its list, and an index from 0 on")
 
     def to_claim(self) -> JsonObject:
-        """The value of the ``status`` claim."""
+        """Build the ``status`` claim."""
         return {"status_list": {"idx": self.index, "uri": self.uri}}
 
 
 class StatusSource(Protocol):
-    """Knows the statuses of Referenced Tokens.
+    """A source of the statuses of SD-Cards.
 
-    Asked only when nothing else speaks against the SD-Card (TSL-10).
+    It is asked only when no other rule refuses the SD-Card (TSL-10).
     """
 
     def status(self, reference: StatusReference, issuer: str, now: Instant) -> int:
-        """The value of the entry at this instant.
+        """Return the status value of an entry.
 
         Args:
-            reference: of the SD-Card.
-            issuer: who issued the SD-Card: nobody else's status list speaks for it.
+            reference: from the SD-Card.
+            issuer: the SD-Card's Issuer. Only its own status lists count.
             now: the present instant.
 
         Raises:
-            Refused: ``status.unavailable`` when it cannot be known.
+            Refused: ``status.unavailable`` when it cannot be determined.
         """
         ...
 
@@ -79,21 +79,21 @@ class AsyncStatusSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Ask ``source`` for the status, where the SD-Card has one; no answer refuses."""
+    """Ask ``source`` for the status of an SD-Card that has one; no answer refuses."""
 
     source: StatusSource
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedAsync:
-    """``Checked`` with an awaited source: for ``verify_presentation_async`` alone."""
+    """``Checked`` with an awaited source, for ``verify_presentation_async``."""
 
     source: AsyncStatusSource
 
 
 @dataclass(frozen=True, slots=True)
 class Unchecked:
-    """The status is not looked at; ``reason`` says why, in the result."""
+    """The status is not checked; ``reason`` is part of the result."""
 
     reason: str
 
@@ -107,7 +107,7 @@ Status: TypeAlias = Checked | CheckedAsync | Unchecked
 
 @dataclass(frozen=True, slots=True)
 class _NoSource:
-    """Placeholder in a result for the Verifier's status source. It answers nothing."""
+    """Placeholder in a result for the Verifier's status source."""
 
     def status(self, reference: StatusReference, issuer: str, now: Instant) -> int:
         raise Refused(Rule.STATUS_UNAVAILABLE, _WHERE, "A result keeps no status source; ask your own.")
@@ -120,10 +120,7 @@ class _NoAsyncSource:
 
 
 def without_source(status: Status) -> Status:
-    """Describe the decision in a result.
-
-    A source is no value that can be compared, or sent to another process.
-    """
+    """Return the decision without its source, so that a result can be pickled."""
     match status:
         case Checked():
             return Checked(_NoSource())
@@ -133,10 +130,10 @@ def without_source(status: Status) -> Status:
 
 
 def parse_status(value: JsonValue) -> StatusReference:
-    """``status`` claim → reference (TSL-9).
+    """Parse the ``status`` claim (TSL-9). Only status lists are supported.
 
     Raises:
-        Refused: ``status.malformed``; a mechanism other than a status list cannot be checked.
+        Refused: ``status.malformed``.
     """
     match value:
         case {"status_list": {"uri": str(uri), "idx": int(index)}} if uri and index >= 0 and type(index) is int:
@@ -145,7 +142,7 @@ def parse_status(value: JsonValue) -> StatusReference:
 
 
 def check_status_value(value: object) -> None:
-    """Refuse every answer except VALID (TSL-13, TSL-14).
+    """Refuse every status value except VALID (TSL-13, TSL-14).
 
     Raises:
         Refused: ``status.revoked``, ``status.suspended`` or ``status.unavailable``.
@@ -158,7 +155,7 @@ def check_status_value(value: object) -> None:
         raise Refused(Rule.STATUS_UNAVAILABLE, _WHERE, "The status has a value without a known meaning.")
 
 
-# -- ``StatusList``: statuses ⇄ packed, compressed bytes (Token Status List 4) ----------------------------------------
+# -- The packed list (Token Status List 4) ----------------------------------------------------------------------------
 
 _BITS = (1, 2, 4, 8)
 
@@ -169,7 +166,7 @@ class StatusList:
 
     Attributes:
         bits: of one status: 1, 2, 4 or 8 (TSL-1).
-        packed: the statuses, those of the lowest indices in the lowest bits of the first bytes (TSL-2).
+        packed: the statuses; the lowest indices are in the lowest bits of the first bytes (TSL-2).
     """
 
     bits: int
@@ -186,23 +183,20 @@ class StatusList:
         return self.packed[byte] >> position & (1 << self.bits) - 1
 
     def to_claim(self) -> JsonObject:
-        """Compress to the value of ``status_list``: ZLIB, in base64url (TSL-3, TSL-4).
-
-        At the highest level.
-        """
+        """Build ``status_list``: compress with ZLIB at the highest level (TSL-3, TSL-4)."""
         return {"bits": self.bits, "lst": encode_base64url(zlib.compress(self.packed, 9))}
 
 
 def pack_statuses(statuses: Mapping[int, int], size: int, bits: int) -> StatusList:
-    """Statuses by index → list; every index that is not named is VALID (TSL-22).
+    """Pack statuses; every index that is not named is VALID (TSL-22).
 
     Args:
         statuses: index → status.
-        size: how many indices there are; whole bytes of them.
+        size: the number of indices; they must fill whole bytes.
         bits: of one status.
 
     Raises:
-        Misuse: for a width that is none, a size that fills no whole bytes, an index outside, or a status too wide.
+        Misuse: for an unknown width, a size that fills no whole bytes, an index outside, or a status too wide.
     """
     if bits not in _BITS or size < 1 or size * bits % 8:
         raise Misuse("a status list has 1, 2, 4 or 8 bits a status, and fills whole bytes")
@@ -216,12 +210,12 @@ def pack_statuses(statuses: Mapping[int, int], size: int, bits: int) -> StatusLi
 
 
 def parse_status_list(value: JsonValue, where: Where, most_bytes: int) -> StatusList:
-    """``status_list`` claim → list.
+    """Parse the ``status_list`` claim.
 
     Args:
         value: the claim.
         where: its place.
-        most_bytes: how large the list may become; a few bytes can inflate to gigabytes (TSL-3).
+        most_bytes: the largest accepted list. A few bytes can inflate to gigabytes (TSL-3).
 
     Raises:
         Refused: ``status-list.malformed``, ``limit.bytes`` or ``encoding.base64url``.
@@ -245,7 +239,7 @@ def _inflate(data: bytes, where: Where, most_bytes: int) -> bytes:
     return inflated
 
 
-# -- Status List Tokens: a signed status list (Token Status List 5 and 8.3) -------------------------------------------
+# -- Status List Tokens (Token Status List 5 and 8.3) -----------------------------------------------------------------
 
 TYP = "statuslist+jwt"
 MEDIA_TYPE = "application/statuslist+jwt"
@@ -258,10 +252,10 @@ class StatusListToken:
     """A verified Status List Token.
 
     Attributes:
-        uri: the list's own name, ``sub``.
+        uri: the list's name, ``sub``.
         issued_at: Unix seconds.
-        expires_at: exclusive; None where the token does not say.
-        ttl: for how many seconds after it was fetched the token may be used; None where it does not say.
+        expires_at: Unix seconds, exclusive; None if absent.
+        ttl: seconds for which the token may be cached; None if absent.
         statuses: the list.
     """
 
@@ -275,17 +269,17 @@ class StatusListToken:
 def issue_status_list_token(
     statuses: StatusList, uri: str, signer: Signer, issued_at: int, ttl: int, expires_at: int
 ) -> str:
-    """Status list → compact JWS.
+    """Sign a status list as a compact JWS.
 
     Args:
         statuses: the list.
-        uri: where Verifiers fetch it, exactly as SD-Cards refer to it (TSL-7).
+        uri: the list's address, exactly as in SD-Cards (TSL-7).
         signer: holds a key that signs nothing else.
         issued_at, expires_at: Unix seconds.
-        ttl: seconds for which a Verifier may keep it.
+        ttl: seconds for which a Verifier may cache it.
 
     Raises:
-        Misuse: for a token that would live no time.
+        Misuse: for a token without a lifetime.
     """
     if ttl < 1 or check_instant(expires_at) <= check_instant(issued_at):
         raise Misuse("a Status List Token lives for some time")
@@ -305,18 +299,18 @@ def issue_status_list_token(
 def verify_status_list_token(
     text: str, uri: str, key: PublicKey, now: Instant, limits: Limits, clock_skew: int | float = 0
 ) -> StatusListToken:
-    """Text → token, in the order of Token Status List 8.3 (TSL-5 to TSL-8).
+    """Verify a Status List Token, in the order of 8.3 (TSL-5 to TSL-8).
 
     Args:
-        text: as fetched.
-        uri: of the SD-Card's reference; the token must be about exactly this list.
-        key: the one that signs this Issuer's status lists.
+        text: the fetched token.
+        uri: of the SD-Card's reference; ``sub`` must be exactly this.
+        key: the Issuer's key for status lists.
         now: the present instant.
         limits: bounds the size of text and list.
-        clock_skew: seconds that ``iat`` may lie ahead: a list may be made after ``now`` was read.
+        clock_skew: seconds that ``iat`` and ``nbf`` may be ahead, because a list may be made after ``now`` was read.
 
     Raises:
-        Refused: ``jws.…``, ``encoding.…``, ``json.…``, ``claim.…``, ``status-list.…``, ``time.…`` or ``limit.bytes``.
+        Refused: ``jws.*``, ``encoding.*``, ``json.*``, ``claim.*``, ``status-list.*``, ``time.*`` or ``limit.bytes``.
     """
     if len(text) > 2 * limits.status_list_bytes:
         raise Refused(Rule.LIMIT_BYTES, _TOKEN)
@@ -325,16 +319,17 @@ def verify_status_list_token(
     jws = parse_jws(text, Part.STATUS_LIST, Part.STATUS_LIST, limits.json_depth)
     verify_jws(jws, key, (TYP,))
     claims = jws.payload
-    _check_subject(claims, uri)
+    if required(claims, "sub", _TOKEN) != uri:
+        raise Refused(Rule.STATUS_LIST_OTHER, _TOKEN.within("sub"))
     check_addressed(claims, None, _TOKEN)
     check_already_valid(claims, now + clock_skew, _TOKEN)
     issued_at = parse_numeric_date(required(claims, "iat", _TOKEN), _TOKEN.within("iat"))
-    if issued_at > now + clock_skew:
-        raise Refused(Rule.ISSUED_IN_FUTURE, _TOKEN.within("iat"))
+    check_already_issued(claims, now + clock_skew, _TOKEN)
+    check_not_expired(claims, now, _TOKEN)
     return StatusListToken(
         uri=uri,
         issued_at=issued_at,
-        expires_at=_expiry(claims, now),
+        expires_at=read_numeric_date(claims, "exp", _TOKEN) if "exp" in claims else None,
         ttl=_ttl(claims),
         statuses=parse_status_list(
             required(claims, "status_list", _TOKEN), _TOKEN.within("status_list"), limits.status_list_bytes
@@ -342,24 +337,8 @@ def verify_status_list_token(
     )
 
 
-def _check_subject(claims: JsonObject, uri: str) -> None:
-    """Another list of the same Issuer says nothing about this SD-Card (TSL-7)."""
-    if required(claims, "sub", _TOKEN) != uri:
-        raise Refused(Rule.STATUS_LIST_OTHER, _TOKEN.within("sub"))
-
-
-def _expiry(claims: JsonObject, now: Instant) -> Instant | None:
-    """``exp``, exclusive, where there is one (TSL-11)."""
-    if "exp" not in claims:
-        return None
-    expires_at = parse_numeric_date(claims["exp"], _TOKEN.within("exp"))
-    if now >= expires_at:
-        raise Refused(Rule.EXPIRED, _TOKEN.within("exp"))
-    return expires_at
-
-
 def _ttl(claims: JsonObject) -> int | float | None:
-    """``ttl``: a positive number of seconds, where there is one (TSL-6)."""
+    """Read ``ttl``, a positive number of seconds (TSL-6); None if absent."""
     if "ttl" not in claims:
         return None
     ttl = parse_numeric_date(claims["ttl"], _TOKEN.within("ttl"))

@@ -1,4 +1,11 @@
-"""Trust: which keys speak for which Issuer, and the same list signed."""
+"""Trusted Issuers and their keys, as a document or as a signed trust list.
+
+An Issuer is trusted because the Verifier lists it, never because its ``iss`` resolves. A header never adds a key (RFC
+9901 7.1 step 2.c, RFC 8725 3.10, SD-Card 7.2).
+
+A trust list is the trust document as a compact JWS with ``iat`` and ``exp``. With the pinned key of its signer, a
+Verifier works offline until the list expires. An attacker can show a replaced list until then, so keep lifetimes short.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,7 +13,7 @@ from dataclasses import dataclass, field
 from sdcard.encoding import JsonObject, JsonValue, frozen, parse_json_object
 from sdcard.errors import Finding, Misuse, Part, Refused, Where, first_findings
 from sdcard.instants import MAX_SKEW, Instant, check_instant, parse_numeric_date
-from sdcard.jose.claims import check_addressed, check_already_valid
+from sdcard.jose.claims import check_addressed, check_already_issued, check_already_valid, required
 from sdcard.jose.jws import Signer, encode_signing_input, join_signature, parse_jws, verify_jws
 from sdcard.jose.key_sets import parse_key_set as parse_key_set
 from sdcard.jose.keys import KeySet, PublicKey
@@ -14,20 +21,16 @@ from sdcard.lenient import lenient_document
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.rules import Rule
 
-# -- ``TrustedIssuers``: which keys speak for which Issuer ------------------------------------------------------------
-# An Issuer is trusted because the Verifier listed it, never because its ``iss`` resolves; a header never chooses a
-# key outside the list (RFC 9901 7.1 step 2.c, RFC 8725 3.10, SD-Card 7.2).
-
 
 @dataclass(frozen=True, slots=True)
 class TrustedIssuers:
-    """``iss`` → its keys by ``kid``.
+    """The keys of each trusted Issuer, by ``iss`` and ``kid``.
 
     Attributes:
-        keys: those that sign SD-Cards.
-        status_keys: those that sign status lists. An Issuer without any has no status that can be checked.
-        expires_at: when the list stops to say who is trusted, in Unix seconds, exclusive; None: never.
-        left_out: why Issuers and keys of the document that was read are not in the list, with their places.
+        keys: the keys that sign SD-Cards.
+        status_keys: the keys that sign status lists. Without any, no status of the Issuer can be checked.
+        expires_at: Unix seconds, exclusive; None for no end.
+        left_out: reasons why Issuers and keys of the document were left out, with their places.
     """
 
     keys: Mapping[str, Mapping[str, PublicKey]]
@@ -44,36 +47,33 @@ class TrustedIssuers:
 
     @classmethod
     def of(cls, issuer: str, *keys: PublicKey) -> "TrustedIssuers":
-        """A trusted Issuer whose ``kid`` values are RFC 7638 thumbprints."""
+        """Trust one Issuer, whose ``kid`` values are RFC 7638 thumbprints."""
         return cls({issuer: {key.thumbprint: key for key in keys}})
 
     def is_current(self, now: Instant) -> bool:
-        """Whether the list still says who is trusted.
+        """Whether the list has not expired.
 
         Raises:
-            Misuse: for a ``now`` that is no instant.
+            Misuse: when ``now`` is not an instant.
         """
         check_instant(now)
         return self.expires_at is None or now < self.expires_at
 
     def check_current(self, now: Instant) -> None:
-        """Refuse to trust anybody by a list that has expired.
+        """Refuse a list that has expired.
 
         Raises:
             Refused: ``trust.expired``.
-            Misuse: for a ``now`` that is no instant.
+            Misuse: when ``now`` is not an instant.
         """
-        check_instant(now)
-        if self.expires_at is not None and now >= self.expires_at:
+        if not self.is_current(now):
             raise Refused(Rule.TRUST_EXPIRED, Where(Part.TRUST, ("exp",)), "Get the present trust document.")
 
     def key_for(self, issuer: object, kid: object, alg: object = None) -> PublicKey:
-        """The one key that may have signed.
+        """Return the one key that may have signed an SD-Card.
 
-        Without ``kid``, only an Issuer with a single key has one (JWK-4).
-
-        Nothing in the token adds an Issuer or a key, or says how to find one (R-53, VC-10, VC-11, VC-22). ``alg``
-        chooses only between keys of one ``kid`` that the list has for different algorithms.
+        Without ``kid``, the Issuer must have a single key (JWK-4). ``alg`` only selects among listed keys with one
+        ``kid``. The token cannot add an Issuer or a key (R-53, VC-10, VC-11, VC-22).
 
         Raises:
             Refused: ``issuer.unknown`` or ``issuer.key-unknown``.
@@ -101,23 +101,21 @@ class TrustedIssuers:
 
 
 def parse_trusted_issuers(data: bytes, limits: Limits = DEFAULT_LIMITS) -> TrustedIssuers:
-    """Trust document → trusted Issuers.
+    """Parse a trust document.
 
-    Its shape: ``{"issuers": {"https://registry.example": {"keys": [JWK, …]}}}``.
-
-    Beside ``keys`` an Issuer may have ``status_keys``, which sign its status lists; and the document ``exp``. Issuers
-    and keys are independent: those that cannot be used are in ``left_out``, and the others are trusted. The document is
-    a file of a person's, so a byte order mark before it is no part of it.
+    Its shape is ``{"issuers": {"https://registry.example": {"keys": [JWK, …]}}}``. An Issuer may also have
+    ``status_keys``, and the document ``exp``. Issuers and keys are independent: unusable ones are in ``left_out``. A
+    leading byte order mark is ignored, because people edit the document.
 
     Raises:
-        Refused: ``trust.malformed``, ``claim.type`` or a rule of the encodings; the findings of every Issuer, when none
-            of them is usable.
+        Refused: ``trust.malformed``, ``claim.type``, ``encoding.*`` or ``json.*``; all findings when no Issuer is
+            usable.
     """
     return read_trusted_issuers(parse_json_object(lenient_document(data), Where(Part.TRUST), limits.json_depth))
 
 
 def read_trusted_issuers(document: JsonObject) -> TrustedIssuers:
-    """Parse as ``parse_trusted_issuers``, from JSON values."""
+    """Read a trust document from JSON values, as ``parse_trusted_issuers``."""
     where = Where(Part.TRUST)
     issuers = document.get("issuers")
     if not isinstance(issuers, dict) or not issuers:
@@ -139,16 +137,15 @@ def read_trusted_issuers(document: JsonObject) -> TrustedIssuers:
         left_out += [*card_keys.left_out, *(status_keys[issuer].left_out if issuer in status_keys else ())]
     if not keys:
         raise Refused.because(left_out)
-    return TrustedIssuers(keys, status_keys, _expiry(document, where.within("exp")), tuple(first_findings(left_out)))
+    expires_at = parse_numeric_date(document["exp"], where.within("exp")) if "exp" in document else None
+    return TrustedIssuers(keys, status_keys, expires_at, tuple(first_findings(left_out)))
 
 
 def _read_status_keys(entry: JsonObject, where: Where) -> KeySet[PublicKey]:
-    """Read the keys of status lists.
-
-    Without a usable one, no status of the Issuer can be checked.
+    """Read the keys of status lists; the set may have no usable key.
 
     Raises:
-        Refused: ``trust.malformed`` for what is no array.
+        Refused: ``trust.malformed`` when it is not an array.
     """
     try:
         return parse_key_set(entry, where, "status_keys")
@@ -159,7 +156,7 @@ def _read_status_keys(entry: JsonObject, where: Where) -> KeySet[PublicKey]:
 
 
 def encode_trusted_issuers(issuers: TrustedIssuers) -> JsonObject:
-    """Trusted Issuers → the trust document that says the same."""
+    """Encode trusted Issuers as a trust document."""
     listed: JsonObject = {}
     for issuer, keys in issuers.keys.items():
         entry: JsonObject = {"keys": _jwks(keys)}
@@ -170,20 +167,11 @@ def encode_trusted_issuers(issuers: TrustedIssuers) -> JsonObject:
     return document if issuers.expires_at is None else document | {"exp": issuers.expires_at}
 
 
-def _expiry(document: JsonObject, where: Where) -> Instant | None:
-    if "exp" not in document:
-        return None
-    return parse_numeric_date(document["exp"], where)
-
-
 def _jwks(keys: Mapping[str, PublicKey]) -> list[JsonValue]:
     return [{**key.to_jwk(), "kid": kid} for kid, key in KeySet.of(keys).pairs()]
 
 
-# -- Trust lists: trusted Issuers and their keys, signed with a pinned key --------------------------------------------
-# A compact JWS of its own ``typ``. It is the trust document of ``sdcard.trust`` as a payload, with ``iat`` and
-# ``exp``; with it and the pinned key, a Verifier verifies SD-Cards offline until it expires. A list that was replaced
-# is good until then: only its lifetime bounds for how long an old one can be passed off as the present one.
+# -- Signed trust lists -----------------------------------------------------------------------------------------------
 
 TYP = "sdcard-trust+jwt"
 MOST_BYTES = 1_048_576
@@ -192,16 +180,16 @@ _WHERE = Where(Part.TRUST)
 
 
 def issue_trust_list(issuers: TrustedIssuers, signer: Signer, issued_at: int, expires_at: int) -> str:
-    """Trusted Issuers → compact JWS.
+    """Sign trusted Issuers as a compact JWS.
 
     Args:
-        issuers: trusted Issuers; not after their own expiry.
+        issuers: trusted Issuers; the list must not outlive them.
         signer: holds a key that signs nothing else.
         issued_at: Unix seconds.
-        expires_at: likewise.
+        expires_at: Unix seconds.
 
     Raises:
-        Misuse: for a list that would live no time, or longer than what it is made of.
+        Misuse: for a list without a lifetime, or with a longer one than ``issuers``.
     """
     if check_instant(expires_at) <= check_instant(issued_at):
         raise Misuse("a trust list lives for some time")
@@ -217,17 +205,17 @@ def issue_trust_list(issuers: TrustedIssuers, signer: Signer, issued_at: int, ex
 def verify_trust_list(
     text: str, signers: Sequence[PublicKey], now: Instant, limits: Limits = DEFAULT_LIMITS
 ) -> TrustedIssuers:
-    """Compact JWS → trusted Issuers, until the list expires.
+    """Verify a trust list.
 
     Args:
         text: the list.
-        signers: the pinned keys; the header names one of them by its thumbprint.
+        signers: the pinned keys; the header names one by its thumbprint.
         now: the present instant.
         limits: bounds the depth of the JSON.
 
     Raises:
-        Refused: ``limit.bytes``, ``jws.…``, ``encoding.…``, ``json.…``, ``trust.signer-unknown``, ``trust.expired``,
-            ``trust.malformed``, ``claim.…``, ``time.issued-in-future`` or a rule of the keys.
+        Refused: ``limit.bytes``, ``jws.*``, ``encoding.*``, ``json.*``, ``trust.*``, ``claim.*``,
+        ``time.issued-in-future`` or a rule of the keys.
     """
     check_instant(now)
     if len(text) > MOST_BYTES:
@@ -240,10 +228,8 @@ def verify_trust_list(
         raise Refused(Rule.TRUST_SIGNER, _WHERE.within("kid"))
     verify_jws(jws, key, (TYP,))
     for name in ("iat", "exp"):
-        if name not in jws.payload:
-            raise Refused(Rule.CLAIM_MISSING, _WHERE.within(name))
-    if parse_numeric_date(jws.payload["iat"], _WHERE.within("iat")) > now + MAX_SKEW:
-        raise Refused(Rule.ISSUED_IN_FUTURE, _WHERE.within("iat"))
+        required(jws.payload, name, _WHERE)
+    check_already_issued(jws.payload, now + MAX_SKEW, _WHERE)
     check_addressed(jws.payload, None, _WHERE)
     check_already_valid(jws.payload, now + MAX_SKEW, _WHERE)
     issuers = read_trusted_issuers(jws.payload)

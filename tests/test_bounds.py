@@ -50,7 +50,7 @@ class Why(StrEnum):
 
 PLACES: dict[Why, str] = {
     Why.WORK: """
-        sdcard/audit_chain.py:Walk._seen sdcard/audit_chain.py:Walk._findings
+        sdcard/audit_chain.py:ChainVerifier._checkpoints sdcard/audit_chain.py:ChainVerifier._findings
         sdcard/cards/conversion.py:Losses._found sdcard/cards/conversion.py:Losses._spelt
         sdcard/cards/a2a/signed_form.py:_Reading.unsigned
         sdcard/cards/documents.py:_Builder.findings sdcard/cards/documents.py:_Builder._open

@@ -38,7 +38,7 @@ from sdcard.paths import Place
 from sdcard.policy.context import Entry
 from sdcard.policy.document import parse_policy
 from sdcard.policy.plan import terms_of
-from sdcard.requesting import entry_of, leaves, survey
+from sdcard.requesting import entry_of, leaves, match_entries
 from sdcard.status_list import issue_status_list_token, pack_statuses, verify_status_list_token
 from tests.sdcard.cards.agentcard import cards as agentcard
 from tests.sdcard.cards.documents import georoute, georoute_0_3
@@ -160,7 +160,7 @@ def test_one_walk_finds_what_comparing_every_part_with_every_entry_finds(data: s
             asked.add((bits, chain))
         elif chain and not FORMAT.goes_with_parent(place):
             beyond.add(chain[-1])
-    found = survey(card, entries, FORMAT.together, carriers.items())
+    found = match_entries(card, entries, FORMAT.together, carriers.items())
     assert (set(found.asked), found.beyond) == (asked, beyond)
 
 
@@ -262,6 +262,6 @@ def test_every_limit_refuses_something(name: str) -> None:
 
 
 def test_a_path_of_a_request_has_no_index() -> None:
-    """What ``survey`` relies on: names and ``*`` alone."""
+    """What ``match_entries`` relies on: names and ``*`` alone."""
     assert all(not isinstance(segment, int) for path in FORMAT.together for segment in path.segments)
     assert ClaimPath(("a", None)).segments == ("a", None)

@@ -16,7 +16,7 @@ from issuer_service.audit.records import AuditFound, AuditQuery, StateVerdict
 from issuer_service.container import Container
 from issuer_service.db.state_check import compare_state
 from issuer_service.keys.repository import KeyUse
-from sdcard.audit_chain import START, Checkpoint, Head, Verdict, Walk, issue_checkpoint
+from sdcard.audit_chain import START, ChainVerifier, Checkpoint, Head, Verdict, issue_checkpoint
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.io.database import Database
@@ -164,12 +164,12 @@ async def verify_database(
     Raises:
         Refused: ``store.unavailable``.
     """
-    walk = Walk(checkpoints)
-    last = await _follow(walk, database, AuditQuery(), tell)
+    verifier = ChainVerifier(checkpoints)
+    last = await _follow(verifier, database, AuditQuery(), tell)
     head = await database.read(repository.read_head)
     if head is not None:
-        await _follow(walk, database, AuditQuery(after=last, up_to=head.sequence), tell)
-    return walk.end_at(head)
+        await _follow(verifier, database, AuditQuery(after=last, up_to=head.sequence), tell)
+    return verifier.finish_at(head)
 
 
 async def verify_state(
@@ -181,29 +181,29 @@ async def verify_state(
         Misuse: when the database was not adopted.
         Refused: ``store.unavailable``.
     """
-    walk = Walk(checkpoints)
+    verifier = ChainVerifier(checkpoints)
 
     def take(found: AuditFound) -> None:
         sequence, record = found
         if record is None:
-            walk.take_unreadable()
+            verifier.add_unreadable()
         else:
-            walk.take(record)
+            verifier.add(record)
         tell(sequence)
 
     head, state = await database.read_long(compare_state, take)
-    return walk.end_at(head), state
+    return verifier.finish_at(head), state
 
 
-async def _follow(walk: Walk, database: Database, query: AuditQuery, tell: Callable[[int], None]) -> int | None:
+async def _follow(verifier: ChainVerifier, database: Database, query: AuditQuery, tell: Callable[[int], None]) -> int | None:
     """The number of the last record."""
     last = query.after
     async for sequence, record in find_records(database, query):
         last = sequence
         if record is None:
-            walk.take_unreadable()
+            verifier.add_unreadable()
         else:
-            walk.take(record)
+            verifier.add(record)
         tell(sequence)
     return last
 

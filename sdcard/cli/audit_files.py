@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from sdcard.audit_chain import MOST_BYTES, Checkpoint, Verdict, Walk, verify_checkpoint
+from sdcard.audit_chain import MOST_BYTES, ChainVerifier, Checkpoint, Verdict, verify_checkpoint
 from sdcard.cli.output import progress, show_left_out
 from sdcard.encoding import parse_json_object
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
@@ -18,17 +18,17 @@ _DEPTH = 4
 
 def verify_export(file: Path, checkpoints: Sequence[Checkpoint]) -> Verdict:
     """Verify a complete export, record by record."""
-    walk = Walk(checkpoints)
+    verifier = ChainVerifier(checkpoints)
     with file.open("rb") as opened, progress("bytes", file.stat().st_size) as tell:
         for line in read_lines(opened, MOST_LINE):
             tell(opened.tell())
             try:
                 record = parse_json_object(line, Where(Part.AUDIT), _DEPTH)
             except Refused:
-                walk.take_unreadable()
+                verifier.add_unreadable()
             else:
-                walk.take(record)
-    return walk.end()
+                verifier.add(record)
+    return verifier.finish()
 
 
 def read_lines(file: BinaryIO, most: int) -> Iterator[bytes]:

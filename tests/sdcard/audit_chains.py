@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sdcard.audit_chain import START, Checkpoint, Head, Verdict, Walk, chain_record
+from sdcard.audit_chain import START, ChainVerifier, Checkpoint, Head, Verdict, chain_record
 from tests.world import ISSUER, NOW
 
 Record = dict[str, Any]
@@ -47,18 +47,18 @@ def checkpoint(record: Mapping[str, Any]) -> Checkpoint:
 
 def walked(records: Iterable[Mapping[str, Any]], head: Head | None, *checkpoints: Checkpoint) -> Verdict:
     """A way along the chain in a database."""
-    walk = Walk(checkpoints)
+    verifier = ChainVerifier(checkpoints)
     for record in records:
-        walk.take(record)
-    return walk.end_at(head)
+        verifier.add(record)
+    return verifier.finish_at(head)
 
 
 def read(records: Iterable[Mapping[str, Any]], *checkpoints: Checkpoint) -> Verdict:
     """A way along an export."""
-    walk = Walk(checkpoints)
+    verifier = ChainVerifier(checkpoints)
     for record in records:
-        walk.take(record)
-    return walk.end()
+        verifier.add(record)
+    return verifier.finish()
 
 
 def found(verdict: Verdict) -> list[tuple[str, str]]:

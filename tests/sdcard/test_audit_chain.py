@@ -16,7 +16,7 @@ from sdcard.audit_chain import (
     TYP,
     Checkpoint,
     Head,
-    Walk,
+    ChainVerifier,
     chain_record,
     issue_checkpoint,
     record_digest,
@@ -256,13 +256,13 @@ def test_a_head_that_was_moved_on_promises_a_record() -> None:
 def test_what_cannot_be_read_is_found_and_the_rest_is_looked_at() -> None:
     records = chain(4)
     records[3]["subject"] = "mallory"
-    walk = Walk()
-    walk.take(records[0])
-    walk.take_unreadable()
-    walk.take(records[2])
-    walk.take(records[3])
+    verifier = ChainVerifier()
+    verifier.add(records[0])
+    verifier.add_unreadable()
+    verifier.add(records[2])
+    verifier.add(records[3])
 
-    assert found(walk.end()) == [("audit.record-malformed", "audit/2"), ("audit.record-changed", "audit/4")]
+    assert found(verifier.finish()) == [("audit.record-malformed", "audit/2"), ("audit.record-changed", "audit/4")]
 
 
 def test_the_first_of_very_many_findings_are_listed() -> None:
