@@ -92,7 +92,7 @@ TSL-3 | met | sdcard/status_list.py:_inflate | tests/sdcard/test_status_list.py 
 TSL-4 | partly | sdcard/status_list.py:pack_statuses | tests/sdcard/test_status_list.py | No `aggregation_uri`: who has a card needs its one list.
 TSL-5 | met | sdcard/status_list.py:verify_status_list_token | tests/sdcard/test_status_list.py |
 TSL-6 | met | sdcard/status_list.py:issue_status_list_token | tests/sdcard/test_status_list.py |
-TSL-7 | met | sdcard/status_list.py:_check_subject | tests/sdcard/test_status_list.py |
+TSL-7 | met | sdcard/status_list.py:verify_status_list_token | tests/sdcard/test_status_list.py |
 TSL-8 | met | sdcard/status_list.py:verify_status_list_token sdcard/trust.py:TrustedIssuers.status_key_for | tests/sdcard/test_status_list.py tests/sdcard/io/test_status_lists.py | Signatures only, by keys listed for it.
 TSL-9 | met | sdcard/status_list.py:parse_status | tests/sdcard/test_status_list.py | The client that fetches `uri` checks that it is a URI.
 TSL-10 | met | sdcard/verifier.py:verify_presentation | tests/sdcard/test_status_list.py |

@@ -1,6 +1,6 @@
-"""JSON values with a treatment for each part: input of embedding, from a plan.
+"""JSON values with a treatment for each part: from a plan, for embedding.
 
-Both columns know this type, as they know ``ClaimPath``: the card column makes it, the token column consumes it.
+Cards and SD-JWTs both depend on this module, and not on one another.
 """
 
 from collections.abc import Sequence
@@ -18,30 +18,28 @@ class Treatment(StrEnum):
     """Treatment of a part."""
 
     PLAIN = "plain"
-    """Wherever the part around it is."""
+    """Shown with its container."""
     SELECTIVE = "selective"
-    """By a Disclosure of its own."""
+    """Shown by its own Disclosure."""
     WITHHELD = "withheld"
-    """Never: not even as a digest."""
+    """Never shown, not even as a digest."""
 
 
 Varying: TypeAlias = "tuple[Any, int | None, DisclosableObject | DisclosableArray]"
-"""A part with salts beneath it: its name or index, the number of its Disclosure if it has one, and itself."""
+"""A part with salts beneath it: its name or index, the number of its Disclosure if any, and the part."""
 
 
 class Layout(NamedTuple, Generic[T]):
-    """Part of an object or array that is equal in every SD-Card of a plan.
+    """The parts of an object or array that are equal in every SD-Card of a plan.
 
-    Embedding computes it once.
-
-    So a value is not to be changed once it was embedded.
+    Embedding computes it once, so a value must not change after it was embedded.
 
     Attributes:
-        shown: what is shown without a Disclosure; a placeholder where it varies, or an array has a Disclosure.
-        places: the indices where an array has one.
-        heads: JSON with which the Disclosures begin, one after another: ``%s`` for each salt, and one character more.
-        endings: base64url of what each Disclosure has behind that; a placeholder where it varies.
-        varying: what is not the same each time.
+        shown: the value without Disclosures, with placeholders for varying and selective parts.
+        places: indices of the selective elements of an array.
+        heads: concatenated JSON heads of the Disclosures, with ``%s`` for each salt.
+        endings: base64url of the rest of each Disclosure, with placeholders for varying parts.
+        varying: the parts that differ in every SD-Card.
     """
 
     shown: T
@@ -53,9 +51,9 @@ class Layout(NamedTuple, Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class DisclosableObject:
-    """An object whose members are treated apart.
+    """An object with a treatment for each member.
 
-    ``least``: decoys fill its digests to this number or more; 0 where it gets no decoys.
+    ``least``: decoys fill its digests to at least this number; 0 for no decoys.
     """
 
     members: dict[str, tuple[Treatment, "Disclosable"]] = field(repr=False)
@@ -65,7 +63,7 @@ class DisclosableObject:
 
 @dataclass(frozen=True, slots=True)
 class DisclosableArray:
-    """An array whose elements are treated apart. ``least`` as for an object."""
+    """An array with a treatment for each element. ``least`` as for an object."""
 
     elements: tuple[tuple[Treatment, "Disclosable"], ...] = field(repr=False)
     least: int
@@ -79,10 +77,7 @@ _DIVIDED = (DisclosableObject, DisclosableArray)
 
 
 def treatments(disclosable: Disclosable) -> list[tuple[Place, Treatment]]:
-    """List the parts with a treatment of their own, by place.
-
-    A part stands before its contents.
-    """
+    """List the parts with their own treatment, parents before children."""
     found: list[tuple[Place, Treatment]] = []
     _add_treatments(disclosable, (), found)
     return found
@@ -116,7 +111,7 @@ def shows(disclosable: Disclosable, place: Place) -> bool:
 
 
 def shown(disclosable: Disclosable) -> JsonValue:
-    """Return the value with every Disclosure, without what is withheld."""
+    """Return the value with every Disclosure, without withheld parts."""
     if isinstance(disclosable, DisclosableObject):
         members = disclosable.members.items()
         return {name: shown(part) for name, (treatment, part) in members if treatment is not Treatment.WITHHELD}

@@ -1,4 +1,10 @@
-"""Strict base64url and JSON, and mappings that are frozen."""
+"""Strict base64url and JSON, and immutable mappings that can be pickled.
+
+A lenient parser accepts padding, foreign characters, spare bits, repeated members and NaN. With each of them two
+parties can read one text differently. RFC 7515 2, RFC 8259, RFC 8725 2.4.
+
+The extra ``fast`` (orjson, pybase64) only makes parsing faster: the same texts are accepted without it.
+"""
 
 import copyreg
 import json
@@ -16,11 +22,7 @@ from sdcard.errors import Misuse, Refused, Where
 from sdcard.limits import BYTES_PER_CONTAINER, MOST_CONTAINERS
 from sdcard.rules import Rule
 
-# -- Strict base64url and strict JSON: one spelling in, one spelling out ----------------------------------------------
-# Lenient readers accept padding, foreign characters, stray bits, repeated members and NaN; each of them lets two
-# parties read one text differently. RFC 7515 2, RFC 8259, RFC 8725 2.4.
-
-try:  # the extra `fast`: what is accepted, and what is not, is the same without it
+try:
     import orjson
     import pybase64
 
@@ -31,7 +33,7 @@ except ImportError:
 
 _AS_JSON_ALONE = (_orjson.OPT_PASSTHROUGH_DATACLASS | _orjson.OPT_PASSTHROUGH_DATETIME) if _orjson else 0
 _NULL = b"null"
-"""What orjson also writes for NaN. ``rfind`` finds it in half the time of ``in``."""
+"""orjson also writes NaN as ``null``. ``rfind`` finds it in half the time of ``in``."""
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 JsonObject: TypeAlias = dict[str, JsonValue]
@@ -49,13 +51,13 @@ _EXPECTED = (
     ("Invalid control character", "a line break or control character stands within a string"),
     ("Invalid \\", "an escape stands there that JSON does not have"),
 )
-"""How messages of ``json`` begin → what they mean for a person."""
+"""Prefixes of error messages of ``json``, and their explanations."""
 _NO_OBJECT = "A JSON object is expected."
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 def encode_base64url(data: bytes) -> str:
-    """Bytes → base64url without padding."""
+    """Encode as base64url without padding."""
     if _pybase64:
         text: str = _pybase64.b64encode_as_string(data, b"-_")
         return text.rstrip("=")
@@ -63,35 +65,30 @@ def encode_base64url(data: bytes) -> str:
 
 
 def encode_alike_base64url(parts: Sequence[bytes]) -> list[str]:
-    """Encode many texts of one size, not 0, as ``encode_base64url`` in one pass."""
+    """Encode parts of one size, not 0, in one pass."""
     if len(parts) < 2:
         return [encode_base64url(part) for part in parts]
     size = len(parts[0])
-    fill = bytes(-size % 3)  # to whole groups of four characters; what stands for it is left out again
+    fill = bytes(-size % 3)  # to whole groups of four characters; `cut` removes its characters
     text = encode_base64url(fill.join(parts) + fill)
     return cut(text, (size + len(fill)) // 3 * 4, (size * 4 + 2) // 3)
 
 
 def cut(whole: AnyStr, step: int, size: int) -> list[AnyStr]:
-    """Cut a text into steps, and return the first ``size`` characters of each.
-
-    Its length is a multiple of ``step``.
-    """
+    """Cut a text into steps, and return the first ``size`` characters of each."""
     return [whole[start : start + size] for start in range(0, len(whole), step)]
 
 
 def decode_base64url(text: str, where: Where, *within: str) -> bytes:
-    """Decode base64url without padding.
-
-    Every byte string has exactly one text that is accepted (R-5).
+    """Decode base64url without padding. Each byte string has one valid text (R-5).
 
     Args:
         text: the base64url.
-        where: its place, or what it is a member of.
-        within: the member, if any.
+        where: its place, or the place of its container.
+        within: its name in the container, if any.
 
     Raises:
-        Refused: ``encoding.base64url`` for an empty text, another character, padding, or bits left over.
+        Refused: ``encoding.base64url`` for an empty text, another character, padding, or spare bits that are not zero.
     """
     padded = text + _PADDING[len(text) % 4]
     try:
@@ -101,7 +98,7 @@ def decode_base64url(text: str, where: Where, *within: str) -> bytes:
             data = a2b_base64(padded.replace("-", "+").replace("_", "/"))
     except ValueError:
         data = b""
-    if not data or encode_base64url(data) != text:  # some bytes come of most texts; each has only one that is accepted
+    if not data or encode_base64url(data) != text:  # several texts decode to the same bytes
         raise Refused(Rule.BASE64URL, where.within(*within))
     return data
 
@@ -109,7 +106,7 @@ def decode_base64url(text: str, where: Where, *within: str) -> bytes:
 def decode_json(text: str, where: Where, depth: int) -> tuple[bytes, JsonValue]:
     """Decode base64url of JSON to its bytes and value.
 
-    It is ``decode_base64url`` and ``parse_json``, one after the other.
+    It equals ``decode_base64url`` followed by ``parse_json``, and is faster.
 
     Raises:
         Refused: as these two.
@@ -122,7 +119,7 @@ def decode_json(text: str, where: Where, depth: int) -> tuple[bytes, JsonValue]:
                 if _orjson.dumps(found) == data:
                     return data, found
         except (ValueError, TypeError):
-            pass  # what is wrong with it is said below
+            pass  # the strict path below finds the fault
     data = decode_base64url(text, where)
     return data, parse_json(data, where, depth)
 
@@ -131,7 +128,7 @@ def decode_json_object(text: str, where: Where, depth: int) -> JsonObject:
     """Decode as ``decode_json``, and require an object.
 
     Raises:
-        Refused: as ``decode_json``; ``json.malformed`` also for any other JSON value.
+        Refused: as ``decode_json``; ``json.malformed`` for any other JSON value.
     """
     value = decode_json(text, where, depth)[1]
     if not isinstance(value, dict):
@@ -143,7 +140,7 @@ def check_containers(text: str, where: Where, depth: int) -> None:
     """Refuse arrays and objects as ``decode_json`` would, without building them.
 
     Raises:
-        Refused: ``json.depth`` or ``limit.containers``; ``encoding.base64url``.
+        Refused: ``json.depth``, ``limit.containers`` or ``encoding.base64url``.
     """
     excess = _excess(decode_base64url(text, where), depth)
     if excess:
@@ -151,10 +148,10 @@ def check_containers(text: str, where: Where, depth: int) -> None:
 
 
 def encode_json(value: JsonValue) -> bytes:
-    """JSON value → compact UTF-8 text.
+    """Encode as compact UTF-8 JSON.
 
     Raises:
-        Misuse: for a value that no JSON text has: a lone surrogate, NaN or an infinity, or one that nests without end.
+        Misuse: for a lone surrogate, NaN, an infinity, or unbounded nesting.
     """
     if _orjson:
         try:
@@ -172,16 +169,16 @@ def encode_json(value: JsonValue) -> bytes:
 
 
 def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
-    """UTF-8 JSON → value, unchanged or refused: never repaired, never rounded (R-57).
+    """Parse UTF-8 JSON. A value is never repaired or rounded (R-57).
 
     Args:
-        data: the text. Its size is the caller's to bound.
-        where: what the text is part of, for refusals.
+        data: the text. The caller bounds its size.
+        where: its place.
         depth: how deeply arrays and objects may nest.
 
     Raises:
-        Refused: ``encoding.utf8``, ``json.malformed``, ``json.duplicate-member``, ``json.number``,
-            ``json.surrogate``, ``json.depth`` or ``limit.containers``.
+        Refused: ``encoding.utf8``, ``json.malformed``, ``json.duplicate-member``, ``json.number``, ``json.surrogate``,
+        ``json.depth`` or ``limit.containers``.
     """
     excess = _excess(data, depth)
     if _orjson and excess is None:
@@ -189,9 +186,9 @@ def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
             found: JsonValue = _orjson.loads(data)
             written: bytes = _orjson.dumps(found)
             if written == data or written.translate(None, _SPACE) == data.translate(None, _SPACE):
-                return found  # written as we would write it, but for white space: nothing was repeated or rounded
+                return found  # equal but for white space: nothing was repeated or rounded
         except (ValueError, TypeError):
-            pass  # what is wrong with it is said below
+            pass  # the strict path below finds the fault
     text = _decode_utf8(data)
     if text is None:
         raise Refused(Rule.UTF8, where, why_not_utf8(data))
@@ -207,7 +204,7 @@ def parse_json_object(data: bytes, where: Where, depth: int) -> JsonObject:
     """Parse as ``parse_json``, and require an object.
 
     Raises:
-        Refused: as ``parse_json``; ``json.malformed`` also for any other JSON value.
+        Refused: as ``parse_json``; ``json.malformed`` for any other JSON value.
     """
     value = parse_json(data, where, depth)
     if not isinstance(value, dict):
@@ -216,16 +213,13 @@ def parse_json_object(data: bytes, where: Where, depth: int) -> JsonObject:
 
 
 def copied(value: JsonObject) -> JsonObject:
-    """The same object, of which no part is the original's."""
+    """Make a deep copy."""
     copy: JsonObject = marshal.loads(marshal.dumps(value))
     return copy
 
 
 def has_more_values(value: JsonValue, most: int) -> bool:
-    """Whether a value and all that is in it are more than so many values.
-
-    No more are looked at.
-    """
+    """Whether a value contains more than ``most`` values, itself included."""
     waiting = [value]
     for one in waiting:  # which grows
         waiting += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
@@ -235,10 +229,7 @@ def has_more_values(value: JsonValue, most: int) -> bool:
 
 
 def same_json(one: Any, other: Any) -> bool:
-    """Whether two JSON values have the same type and value.
-
-    ``1``, ``1.0`` and ``true`` all differ.
-    """
+    """Whether two JSON values have the same type and value; ``1`` and ``1.0`` differ."""
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):
@@ -253,7 +244,7 @@ def _padded_base64url(data: bytes) -> bytes:
 
 
 def why_not_utf8(data: bytes) -> str:
-    """A hint for bytes that are not UTF-8, where it can be known what they are."""
+    """Return a hint for bytes that are not UTF-8."""
     return "It is UTF-16: save it as UTF-8." if data[:2] in (BOM_UTF16_LE, BOM_UTF16_BE) else ""
 
 
@@ -265,9 +256,9 @@ def _decode_utf8(data: bytes) -> str | None:
 
 
 def _read_json(text: str) -> tuple[JsonValue, Rule | None, str]:
-    """The value, or what is wrong, with a hint.
+    """Return the value; or the broken rule with a hint.
 
-    The refusal is raised elsewhere: these exceptions carry the text.
+    The caller raises the refusal, so that it does not carry these exceptions and the text in them.
     """
     text = text.rstrip(_JSON_SPACE)
     try:
@@ -287,23 +278,23 @@ def _read_json(text: str) -> tuple[JsonValue, Rule | None, str]:
     return value, None, ""
 
 
-def _fault(text: str, at: int, said: str) -> str:
-    """Line, column and kind of what is no JSON, from what ``json`` says.
+def _fault(text: str, at: int, message: str) -> str:
+    """Describe a syntax error: line, column and kind.
 
-    Of the text only punctuation is named.
+    The description quotes nothing of the text except punctuation.
     """
     if not text:
         return "It is empty."
-    if said == "Extra data":
+    if message == "Extra data":
         at += len(text[at:]) - len(text[at:].lstrip(_JSON_SPACE))
     before = text[:at].rstrip(_JSON_SPACE)
     if text[at : at + 1] in ("]", "}") and before.endswith(","):
         at = len(before) - 1  # where Python 3.13 says that it is
     line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-    return f"Line {line}, column {column}: {_why(text, at, said)}."
+    return f"Line {line}, column {column}: {_why(text, at, message)}."
 
 
-def _why(text: str, at: int, said: str) -> str:
+def _why(text: str, at: int, message: str) -> str:
     found = text[at : at + 1]
     if not found:
         return "the text ends too early"
@@ -315,7 +306,7 @@ def _why(text: str, at: int, said: str) -> str:
         return "names and strings stand in straight double quotes"
     if found == "," and text[at + 1 :].lstrip(_JSON_SPACE)[:1] in ("]", "}"):
         return "a comma stands before a closing bracket"
-    what = next((what for begins, what in _EXPECTED if said.startswith(begins)), "a value is expected")
+    what = next((what for begins, what in _EXPECTED if message.startswith(begins)), "a value is expected")
     return f"`{found}` stands there, and {what}" if found in "{}[]:," else what
 
 
@@ -358,8 +349,8 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 def _excess(data: bytes, depth: int) -> Rule | None:
     """Return the rule that too many or too deep containers break, before any is built.
 
-    Exact for JSON, and for what of a text is JSON before its first fault. Each step is one pass in C; ``replace`` jumps
-    from one to the next where ``count`` looks at each byte.
+    The result is exact up to the first syntax error. Each step is one pass in C. ``replace`` skips bytes that ``count``
+    would look at.
     """
     size = len(data)
     if size <= depth or 2 * size - len(data.replace(b"[", b"")) - len(data.replace(b"{", b"")) <= depth:
@@ -380,14 +371,12 @@ def _has_lone_surrogate(value: JsonValue) -> bool:
     return False
 
 
-# -- ``frozen``: an immutable mapping that can be pickled and copied --------------------------------------------------
-
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 def frozen(mapping: Mapping[K, V]) -> MappingProxyType[K, V]:
-    """A copy of a mapping that nobody can change. What is in it is not copied."""
+    """Make an immutable shallow copy of a mapping."""
     return MappingProxyType(dict(mapping))
 
 

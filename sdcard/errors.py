@@ -1,7 +1,7 @@
-"""The two families of error that cross the package's edge.
+"""``Refused``, ``Misuse``, and the findings that a refusal carries.
 
-``Refused`` is an outcome: a document was read and a rule says no. ``Misuse`` is a bug: a caller broke the contract
-of a function. Neither carries a value that a Holder may have chosen not to show: a refusal names a rule and a place.
+``Refused`` is an outcome: a document breaks a rule. ``Misuse`` is a bug of a caller. Neither contains a value of a card
+or token, because a Holder may have chosen to hide it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,11 +13,13 @@ from typing import Any
 from sdcard.rules import Rule
 
 MOST_FINDINGS = 200
-"""Of one document: so many errors, and so many warnings and notes. A document of a million errors is refused with the
-first ones, so that neither the work nor an answer is out of proportion to a request."""
+"""Findings of one document: so many errors, and so many warnings and notes.
+
+It bounds the work and the answer for a document with a million errors.
+"""
 AND_MORE = "There are more findings than are listed."
 _LONGEST_SEGMENT = 256
-"""Characters of a name in the text of a place. Names come from strangers, and many findings may repeat one."""
+"""Characters of a name in the text of a place. Senders choose names, and many findings may repeat one."""
 
 
 class Part(StrEnum):
@@ -50,7 +52,7 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A place: a part, and the members and indices that lead to it."""
+    """A place: a document, and the members and indices that lead to the value."""
 
     part: Part
     path: tuple[str | int, ...] = ()
@@ -59,7 +61,7 @@ class Where:
         return "/".join([self.part, *map(_shortened, self.path)])
 
     def within(self, *segments: str | int) -> "Where":
-        """The place that the segments lead to from here."""
+        """Return a place beneath this one."""
         return Where(self.part, self.path + segments)
 
 
@@ -78,9 +80,9 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A rule met at a place.
+    """A rule that is met at a place.
 
-    ``hint`` says what a person can do; it never quotes a value of a card or token.
+    ``hint`` says how to fix it. It never quotes a value of a card or token.
     """
 
     rule: Rule
@@ -93,11 +95,9 @@ class Finding:
 
 
 def first_findings(findings: Iterable[Finding]) -> list[Finding]:
-    """Bound findings: the first ``MOST_FINDINGS`` errors, and as many others.
+    """Keep the first ``MOST_FINDINGS`` errors, and as many warnings and notes.
 
-    An error is never lost among warnings.
-
-    The search stops at one error too many. The last finding then says that there are more.
+    The search stops at the first error too many. The last finding kept then says that there are more.
     """
     room = {Level.ERROR: MOST_FINDINGS, Level.NOTE: MOST_FINDINGS}
     kept, is_whole = list[Finding](), True
@@ -117,7 +117,7 @@ def first_findings(findings: Iterable[Finding]) -> list[Finding]:
 
 
 class Refused(Exception):
-    """A document was read and one or more rules say no.
+    """A document breaks one or more rules.
 
     ``rule`` and ``where`` are those of the first finding.
     """
@@ -128,9 +128,7 @@ class Refused(Exception):
 
     @classmethod
     def because(cls, findings: Sequence[Finding]) -> "Refused":
-        """Refuse for all findings at once; the first one names the refusal.
-
-        Of very many findings, the first are kept.
+        """Refuse with several findings, bounded by ``first_findings``.
 
         Raises:
             Misuse: without a finding.
@@ -142,17 +140,17 @@ class Refused(Exception):
         return refusal
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle and copy, subclasses too: their arguments are not those of ``Exception``."""
+        """Pickle and copy subclasses too, whose arguments are not those of ``Exception``."""
         return _restored, (type(self), self.args, self.__dict__)
 
     @property
     def rule(self) -> Rule:
-        """The rule that says no."""
+        """The broken rule."""
         return self.findings[0].rule
 
     @property
     def where(self) -> Where:
-        """The place it was met at."""
+        """The place of the fault."""
         return self.findings[0].where
 
 
@@ -170,10 +168,8 @@ class Misuse(ValueError):
 def foreign_code(instead: Callable[..., Exception], *arguments: Any) -> Iterator[None]:
     """Raise ``instead(*arguments)`` for any error of a library within the block.
 
-    Refusals and misuse of ours pass.
-
-    Libraries document some exceptions and raise others. Their messages may quote what they were given, so nothing of
-    them is kept. Put nothing but the call of the library into the block.
+    ``Refused`` and ``Misuse`` pass. The library's message is dropped, because it may quote its input. The block should
+    only call the library.
     """
     try:
         yield

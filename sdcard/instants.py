@@ -1,6 +1,6 @@
-"""Time as an argument: instants are Unix seconds (NumericDate, RFC 7519 2).
+"""Instants as arguments: Unix seconds (NumericDate, RFC 7519 2).
 
-Nothing in the core reads a clock.
+The core never reads a clock.
 """
 
 import calendar
@@ -16,7 +16,7 @@ Instant: TypeAlias = int | float
 """Seconds since 1970-01-01T00:00:00Z, without leap seconds; a fraction is allowed."""
 
 MAX_INSTANT = 253_402_300_799
-"""The last second of the year 9999, as far as RFC 3339 can write. The first instant is 0, the start of 1970."""
+"""The last second of the year 9999, the latest that RFC 3339 can express. The first instant is 0."""
 _END = MAX_INSTANT + 1
 MAX_PAST = 300
 MAX_FUTURE = 60
@@ -24,7 +24,7 @@ MAX_SKEW = 60
 
 
 class Clock(Protocol):
-    """Says what time it is."""
+    """A source of the present instant."""
 
     def now(self) -> Instant:
         """The present instant, in Unix seconds."""
@@ -32,25 +32,28 @@ class Clock(Protocol):
 
 
 def is_instant(value: object) -> TypeGuard[Instant]:
-    """Narrow a value to a number of the years 1970 to 9999."""
+    """Whether a value is a number of Unix seconds in the years 1970 to 9999."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _END
 
 
 def check_instant(value: object) -> Instant:
-    """Return a caller's instant, or raise ``Misuse``: a bool or NaN is no instant."""
+    """Return an instant that a caller passed.
+
+    Raises:
+        Misuse: for another value, such as a bool or NaN.
+    """
     if not is_instant(value):
         raise Misuse("an instant is a number of Unix seconds, from 1970 to 9999")
     return value
 
 
 def parse_numeric_date(value: object, where: Where) -> Instant:
-    """Read a NumericDate claim of any signed document or trust list (RFC 7519 2).
+    """Parse a NumericDate of a signed document or trust list (RFC 7519 2).
 
-    A fraction is allowed; bool, text and null are not. The bound is the years 1970 to 9999: no token is older, and
-    databases, calendars and doubles hold every whole second within it.
+    A fraction is allowed. The years are 1970 to 9999: databases, calendars and doubles represent every second of them.
 
     Raises:
-        Refused: ``claim.type``; ``claim.value`` beyond the bound.
+        Refused: ``claim.type``; ``claim.value`` for other years.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise Refused(Rule.CLAIM_TYPE, where, "A NumericDate is a JSON number.")
@@ -60,7 +63,7 @@ def parse_numeric_date(value: object, where: Where) -> Instant:
 
 
 def read_numeric_date(claims: Mapping[str, object], name: str, where: Where) -> Instant:
-    """Parse a claim as ``parse_numeric_date``.
+    """Read a claim as ``parse_numeric_date``.
 
     Raises:
         Refused: ``claim.type`` or ``claim.value``, at ``where/name``.
@@ -76,9 +79,9 @@ _RFC_3339 = re.compile(
 
 
 def parse_rfc3339(text: str) -> Instant | None:
-    """``2026-01-31T12:00:00Z`` → Unix seconds; None for anything else.
+    """Parse ``2026-01-31T12:00:00Z`` to Unix seconds; None for other texts.
 
-    An offset is required, a leap second is none.
+    An offset is required. Leap seconds are not accepted.
     """
     match = _RFC_3339.fullmatch(text)
     if match is None:
@@ -97,20 +100,16 @@ def parse_rfc3339(text: str) -> Instant | None:
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """Lifetime of a stored value, from its making until its end, exclusive.
+    """Lifetime of a cached value, with an exclusive end.
 
-    The clock that made it may have been wrong. A value from the future is not usable now: its owner makes
-    it again, or refuses it. With the end alone it would count for as long as the clock was ahead.
+    It has a begin too, because the clock may have been ahead: a value from the future is not used now.
     """
 
     made_at: Instant
     ends_at: Instant
 
     def covers(self, now: Instant, skew: int | float = 0) -> bool:
-        """Whether it may be used.
-
-        ``skew``: seconds that the clock that made it may be ahead of this one.
-        """
+        """Whether the value may be used; ``made_at`` may be ``skew`` seconds ahead."""
         return self.made_at <= now + skew and now < self.ends_at
 
 
@@ -118,7 +117,7 @@ class Lifetime:
 class FreshnessWindow:
     """Permitted age of ``iat`` of a KB-JWT in seconds, past and future, inclusive.
 
-    SD-Card 7.1 sets the past bound. Both may be narrowed, never widened.
+    SD-Card 7.1 sets the past bound. Both may be smaller than the default, never larger.
     """
 
     past: int = MAX_PAST

@@ -1,9 +1,9 @@
-"""Texts that people handle: what is forgiven before they are read.
+"""Lenient reading of texts that people handle.
 
-Editors put a byte order mark in front, people copy white space, and mail and base64 tools wrap long lines at 76
-columns. None of that changes what a text says. So every entrance for people forgives it, by the functions here: files,
-standard input, tokens in variables, console forms, MCP tools; the inspector page has the same in its script.
-Entrances for programs forgive nothing: request bodies, headers, fetched documents. ``docs/concepts.md`` has the table.
+Editors add a byte order mark, people copy white space, and mail and base64 tools wrap long lines at 76 columns. None of
+these change the meaning. Every input for people accepts them through these functions: files, standard input, tokens in
+variables, console forms, MCP tools; the inspector page does the same. Inputs for programs do not: request bodies,
+headers, fetched documents. ``docs/concepts.md`` has the table.
 """
 
 import codecs
@@ -23,17 +23,14 @@ _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
 
 def lenient_document(data: bytes) -> bytes:
-    """A document in JSON, TOML or YAML, without a byte order mark (RFC 8259 8.1).
-
-    White space around it is its own.
-    """
+    """Remove the byte order mark of a JSON, TOML or YAML document (RFC 8259 8.1)."""
     return data.removeprefix(codecs.BOM_UTF8)
 
 
 def lenient_token(text: str) -> str:
     """Clean a pasted token: no byte order mark, outer white space or line breaks.
 
-    No such text has line breaks of its own. In a JSON form only those within strings go, where JSON permits none.
+    In a JSON form, only line breaks within strings are removed, because JSON permits none there.
     """
     text = text.removeprefix("\ufeff").strip(_SPACE)
     if text.startswith("{"):
@@ -42,13 +39,13 @@ def lenient_token(text: str) -> str:
 
 
 def _joined(text: str) -> str:
-    """Join lines, without blanks and ``=`` of quoted-printable (RFC 2045 6.7)."""
+    """Join lines; remove white space around breaks and ``=`` (RFC 2045 6.7)."""
     *wrapped, last = _BREAK.split(text)
     return "".join(line.strip(" \t").removesuffix("=") for line in wrapped) + last.lstrip(" \t") if wrapped else text
 
 
 def decode_token(data: bytes, where: Where) -> str:
-    """The bytes of a file → ``lenient_token`` of their text.
+    """Decode the bytes of a file, and clean them as ``lenient_token``.
 
     Raises:
         Refused: ``encoding.utf8``.
@@ -60,10 +57,10 @@ def decode_token(data: bytes, where: Where) -> str:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """TOML → its tables.
+    """Parse TOML.
 
     Raises:
-        ValueError: with a hint for a person, the line and column where it breaks.
+        ValueError: with a hint that has line and column.
         RecursionError: for a text that nests too deeply.
     """
     try:

@@ -1,4 +1,4 @@
-"""Bounds on work, and the syntax of interaction ids."""
+"""Bounds on the work for untrusted input, and the syntax of interaction ids."""
 
 import re
 from dataclasses import dataclass, fields
@@ -6,36 +6,30 @@ from typing import TypeGuard
 
 from sdcard.errors import Misuse
 
-# -- Limits on the work for untrusted input ---------------------------------------------------------------------------
-# One value, so that every bound stands beside its reason.
-
 DEEPEST = 128
-"""Python's own bound on recursion ends the walk at some 250, and its callers need some of that."""
+"""Python's recursion limit stops the walk at about 250 levels, and its callers need some of these."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Upper bounds, inclusive.
-
-    All work is linear in what they bound. ``json_depth`` is at most 128.
-    """
+    """Upper bounds, inclusive. All work is linear in them."""
 
     presentation_bytes: int = 1_048_576
-    """Everything else grows with it. The largest public agent cards have 60 kB and make SD-Cards of 200 kB."""
+    """The largest public agent cards have 60 kB and make SD-Cards of 200 kB."""
     card_bytes: int = 262_144
-    """The same for a card document that is to be registered."""
+    """Of a card document that is to be registered."""
     policy_bytes: int = 262_144
-    """The same for a disclosure policy."""
+    """Of a disclosure policy."""
     yaml_bytes: int = 65_536
-    """The same for one in YAML, whose reader takes about a second for the worst text of this size."""
+    """Of a policy in YAML. The worst text of this size takes the parser about a second."""
     json_depth: int = 64
-    """Python recurses while it reads JSON, and so do we: far below the interpreter's limit, far above real cards."""
+    """Python recurses while it parses JSON. Real cards are far less deep."""
     disclosures: int = 4_096
-    """Each costs a hash and a JSON reading."""
+    """Each costs a hash and a JSON parse."""
     digests: int = 65_536
-    """Each costs a look-up and a place in memory; decoys count."""
+    """Each costs a look-up and memory, decoys included."""
     status_list_bytes: int = 1_048_576
-    """Of a status list once it is inflated: a million statuses of any width."""
+    """Of an inflated status list: a million statuses of one byte."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -49,18 +43,18 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 MOST_CONTAINERS = 32_768
-"""Arrays and objects in one text of JSON: each costs 60 bytes and more, and up to 0.8 µs, for two or three that arrive.
+"""Arrays and objects in one JSON text. Each costs at least 60 bytes and up to 0.8 µs, for two or three bytes of input.
 
-The same for everybody: of real cards those with the most have a few thousand, and an SD-JWT up to 8,192 beside them.
+Real cards have at most a few thousand, and an SD-JWT up to 8,192 more.
 """
 BYTES_PER_CONTAINER = 24
-"""Of a longer text than the default limits let in: as many more. One that holds a digest has 52 bytes."""
+"""A text above the default limits may have one container for so many bytes. A container with a digest has 52 bytes."""
 
 MOST_CARD_VALUES = 16_384
-"""Values in one card: planning costs up to 20 µs for each. Of 100 public cards the largest has 586."""
+"""Values in one card. Planning costs up to 20 µs for each. The largest of 100 public cards has 586."""
 
 
-# -- Interaction ids (SD-Card 5.2.2): one shape in KB-JWTs, headers and tokens ----------------------------------------
+# -- Interaction ids in KB-JWTs, headers and tokens (SD-Card 5.2.2) ---------------------------------------------------
 
 MAX_INTERACTION = 128
 """Characters."""
@@ -71,5 +65,5 @@ _INTERACTION = re.compile(INTERACTION_PATTERN)
 
 
 def is_interaction_id(value: object) -> TypeGuard[str]:
-    """Narrow a value to an interaction id that can be carried and recorded."""
+    """Whether a value is an interaction id that a header can carry."""
     return isinstance(value, str) and _INTERACTION.fullmatch(value) is not None

@@ -1,8 +1,8 @@
 """Claim paths: one place in a card, or a family of places.
 
-Text form: segments joined by dots. ``skills.0.description`` is one place, ``skills.*.id`` a family: ``*`` stands for
-every element or member there. A name that holds a dot, is a number, or is ``*`` itself is written as a JSON string:
-``"x.y".0``. The same values are the ``path`` arrays of SD-JWT VC 4.6, with null for ``*``.
+Text form: segments joined by dots. ``skills.0.description`` is one place. ``skills.*.id`` is a family: ``*`` stands for
+every element or member. A name that contains a dot, is a number, or is ``*`` is written as a JSON string: ``"x.y".0``.
+The segments are the ``path`` arrays of SD-JWT VC 4.6, with null for ``*``.
 """
 
 import json
@@ -17,21 +17,21 @@ from sdcard.rules import Rule
 
 Segment: TypeAlias = str | int | None
 Place: TypeAlias = tuple[str | int, ...]
-"""Where one value is: member names and indices, without ``*``."""
+"""Member names and indices that lead to one value."""
 
 ANY = "*"
-"""How ``None`` is written."""
+"""Text form of ``None``."""
 
 _SEGMENT = re.compile(r'"(?:[^"\\]|\\.)*"|[^."]+')
 _MAX_TEXT = 1024
-"""Paths come from strangers, and what is done with a name that nobody knows grows faster than its length."""
+"""Characters. Senders choose paths, and the work for an unknown name grows faster than its length."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,5}")
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimPath:
-    """A place, or with ``None`` among its segments, the places that differ there."""
+    """A place; or, with ``None`` among its segments, a family of places."""
 
     segments: tuple[Segment, ...]
 
@@ -42,10 +42,10 @@ class ClaimPath:
 
     @classmethod
     def parse(cls, text: str, where: Where) -> "ClaimPath":
-        """Text form → path.
+        """Parse the text form.
 
         Raises:
-            Refused: ``path.malformed`` where the text is no path.
+            Refused: ``path.malformed``.
         """
         matches = list(_SEGMENT.finditer(text)) if len(text) <= _MAX_TEXT else []
         if not matches or ".".join(match.group() for match in matches) != text:
@@ -56,15 +56,15 @@ class ClaimPath:
         return ".".join(map(encode_segment, self.segments))
 
     def covers(self, place: tuple[Segment, ...]) -> bool:
-        """Whether the place is the path's own or lies beneath it.
+        """Whether the path matches the place or one of its parents.
 
-        ``None`` in it: a segment that no path names.
+        ``None`` in the place is a segment that only ``None`` matches.
         """
         own = self.segments
         return place[: len(own)] == own or (None in own and len(own) <= len(place) and self._agrees(place))
 
     def find(self, value: JsonValue) -> list[Place]:
-        """The path's own places that the value has."""
+        """List the places in the value that the path matches."""
         if None in self.segments:
             return [place for place, _ in self.parts(value)]
         place: Any = self.segments
@@ -76,7 +76,7 @@ class ClaimPath:
         return [place]
 
     def parts(self, value: JsonValue) -> list[tuple[Place, JsonValue]]:
-        """The path's own places that the value has, and what is there."""
+        """List the places in the value that the path matches, with their values."""
         found: list[tuple[Place, Any]] = [((), value)]
         for segment in self.segments:
             if segment is None:
@@ -86,7 +86,7 @@ class ClaimPath:
         return found
 
     def values(self, value: JsonValue) -> list[JsonValue]:
-        """Return the values at the path's own places."""
+        """List the values at the places that the path matches."""
         found: list[Any] = [value]
         for segment in self.segments:
             if segment is None:
@@ -96,11 +96,11 @@ class ClaimPath:
         return found
 
     def includes(self, other: "ClaimPath") -> bool:
-        """Whether the path covers every place that the other one covers."""
+        """Whether the path covers every place that the other path covers."""
         return self.covers(other.segments)
 
     def overlap(self, other: "ClaimPath") -> "ClaimPath | None":
-        """Return the path of the places that both cover; None where there are none."""
+        """Return the path of the places that both paths cover; None if there are none."""
         one, two = self.segments, other.segments
         for mine, theirs in zip(one, two, strict=False):
             if mine is not theirs and mine is not None and theirs is not None and not _are_same(mine, theirs):
@@ -109,12 +109,12 @@ class ClaimPath:
         return ClaimPath((*shared, *one[len(two) :], *two[len(one) :]))
 
     def leads_to(self, place: tuple[Segment, ...]) -> bool:
-        """Whether the place lies on the way to the path's own places."""
+        """Whether the place is a parent of a place that the path matches."""
         own = self.segments
         return len(place) < len(own) and (place == own[: len(place)] or (None in own and self._agrees(place)))
 
     def matches(self, place: tuple[Segment, ...]) -> bool:
-        """Whether the place is the path's own."""
+        """Whether the path matches the place itself."""
         own = self.segments
         return place == own or (None in own and len(own) == len(place) and self._agrees(place))
 
@@ -128,13 +128,13 @@ class ClaimPath:
 class PathNode:
     """A node of a trie of claim paths, such as the rules of a context.
 
-    A walk through a value keeps the nodes that its place leads to: several, since ``*`` is a branch of its own.
+    A walk through a value keeps several nodes, because ``*`` is a separate branch.
 
     Attributes:
-        parts: the next node, by name or index; by None for ``*``.
+        parts: the next node by name or index; by None for ``*``.
         covers: bit set of the rules that begin here and apply to everything beneath.
         excludes: bit set of the rules that end here.
-        flags: bit set of what else is true of the place; the owner of the trie gives each bit its meaning.
+        flags: bit set whose meaning the owner of the trie defines.
     """
 
     __slots__ = ("covers", "excludes", "flags", "parts")
@@ -144,7 +144,7 @@ class PathNode:
         self.covers = self.excludes = self.flags = 0
 
     def add(self, claim_path: ClaimPath) -> "list[PathNode]":
-        """Add a path. Return the nodes on its way, this one first and the path's own last."""
+        """Add a path; return the nodes on its way, from this one to the path's own."""
         nodes = [self]
         for segment in claim_path.segments:
             parts = nodes[-1].parts
@@ -159,7 +159,7 @@ def _are_same(mine: Segment, theirs: Segment) -> bool:
 
 
 def _inside(value: JsonValue) -> Iterable[tuple[str | int, JsonValue]]:
-    """All members or elements."""
+    """List all members or elements with their names or indices."""
     if isinstance(value, dict):
         return value.items()
     return enumerate(value) if isinstance(value, list) else ()
@@ -188,7 +188,7 @@ def value_at(value: JsonValue, place: Place) -> JsonValue:
 
 
 def path(*segments: Segment) -> ClaimPath:
-    """Shorthand for tables of paths."""
+    """Make a path from its segments."""
     return ClaimPath(segments)
 
 
@@ -213,7 +213,7 @@ def _unquote(text: str) -> str | None:
 
 
 def encode_segment(segment: Segment) -> str:
-    """Write one segment of a path."""
+    """Encode one segment in the text form."""
     if segment is None:
         return "*"
     if isinstance(segment, int):

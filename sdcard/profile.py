@@ -1,11 +1,8 @@
-"""The SD-Card profile: claim names, reserved names, and versions of the draft."""
+"""Claim names, reserved names, and profiles: versions of the SD-Card draft."""
 
 from dataclasses import dataclass
 
 from sdcard.errors import Misuse
-
-# -- Claim names, header values and separators that the standards fix -------------------------------------------------
-# Both columns know them; nothing else is in here.
 
 SEPARATOR = "~"
 """RFC 9901 4."""
@@ -28,30 +25,30 @@ NEVER_SELECTIVE = frozenset({"iss", "nbf", "exp", "cnf", "vct", "vct#integrity",
 """SD-JWT VC 2.2.2.2, sub-claims included (VC-5)."""
 
 RESERVED_AT_TOP = NEVER_SELECTIVE | {"sub", "aud", "iat", "jti", SD_ALG, "card_format"}
-"""A card member of such a name would be read as a claim with another meaning (SD-Card T-30)."""
+"""A card member with such a name would have another meaning as a claim (SD-Card T-30)."""
 
 
-# -- Profiles: the differences between versions of the SD-Card draft, as data -----------------------------------------
+# -- Profiles ---------------------------------------------------------------------------------------------------------
 
 FIXED = frozenset({"iss", "sub", "iat", "exp", "cnf"})
-"""Claims that every profile requires: each is an attribute of a ``VerifiedCard``. ``vct`` may be left out."""
+"""Claims that every profile requires, because each is an attribute of a ``VerifiedCard``. ``vct`` is optional."""
 
 _TOKEN_TYPE = "urn:ietf:params:oauth:token-type:"
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Names and types that are written and accepted.
+    """The names and types of a version of the draft.
 
     Attributes:
-        name: what people call it.
+        name: its name for people.
         vct, typ: written into an SD-Card.
-        accepted_vcts, accepted_types: read from one; a ``vct`` that is there must be among them.
-        required: claims that must be in the Issuer-signed JWT itself, in the clear. ``FIXED`` is always part of it.
-        also_clear: card members that are in the clear beside those of the card's format.
+        accepted_vcts, accepted_types: accepted when reading one.
+        required: claims that must be in the Issuer-signed JWT, in the clear; ``FIXED`` is always included.
+        also_clear: card members in the clear, beside those of the card's format.
 
     Raises:
-        Misuse: for other types, and for ``required`` without all of ``FIXED`` or with a name that no claim has.
+        Misuse: for other types, and for ``required`` without all of ``FIXED`` or with a reserved name.
     """
 
     name: str
@@ -85,7 +82,7 @@ SD_CARD = Profile(
     required=_REQUIRED,
     also_clear=(),
 )
-"""Our default: explicit typing, endpoints selective."""
+"""The default profile: explicit typing, selective endpoints."""
 
 AGENT_SD_JWT_02 = Profile(
     name="agent-sd-jwt-02",
@@ -96,6 +93,6 @@ AGENT_SD_JWT_02 = Profile(
     required=_REQUIRED,
     also_clear=("url",),
 )
-"""What draft-nandakumar-agent-sd-jwt-02 prints: ``typ: JWT``, ``url`` in the clear, two spellings of ``vct``."""
+"""The examples of draft-nandakumar-agent-sd-jwt-02: ``typ: JWT``, ``url`` in the clear, two values of ``vct``."""
 
 PROFILES = {profile.name: profile for profile in (SD_CARD, AGENT_SD_JWT_02)}

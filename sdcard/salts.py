@@ -1,7 +1,4 @@
-"""Sources of salts.
-
-Randomness is an argument; the operating system's generator is in ``edge/system.py``.
-"""
+"""Sources of salts. Randomness is an argument: ``sdcard.io.system`` has a source."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -14,18 +11,18 @@ SALT_BYTES = 16
 
 
 class SaltSource(Protocol):
-    """Gives fresh, independent, unpredictable bytes (RFC 9901 9.3, R-32)."""
+    """A source of fresh, independent, unpredictable bytes (RFC 9901 9.3, R-32)."""
 
     def draw(self, count: int) -> bytes:
-        """``count`` salts of ``SALT_BYTES`` bytes, one after another."""
+        """Draw ``count`` salts of ``SALT_BYTES`` bytes, concatenated."""
         ...
 
 
 def draw_salts(source: SaltSource, count: int) -> bytes:
-    """Ask for salts, and do not work with fewer bytes than were asked for.
+    """Draw salts, and check their number.
 
     Raises:
-        Misuse: when the source gives another number of bytes.
+        Misuse: when the source returns another number of bytes.
     """
     drawn = source.draw(count)
     if len(drawn) != count * SALT_BYTES:
@@ -45,10 +42,7 @@ class DrawnSalts:
 
 
 class SaltPool:
-    """Hands out salts, each once, as base64url text.
-
-    One pool serves one SD-Card, then is dropped.
-    """
+    """A pool that hands out each salt once, as base64url. It serves one SD-Card."""
 
     _FEW = 16
 
@@ -58,12 +52,12 @@ class SaltPool:
         self._drawn: set[str] = set()
 
     def take(self, count: int) -> list[str]:
-        """Salts that nobody else gets (R-17).
+        """Take salts that were not handed out before (R-17).
 
-        After the first time the source is asked for no fewer than 16.
+        After the first draw, the source is asked for at least 16 salts.
 
         Raises:
-            Misuse: when the source gives one for the second time, or another number of bytes.
+            Misuse: when the source repeats a salt, or returns another number of bytes.
         """
         lacking = count - len(self._waiting)
         if lacking > 0:
