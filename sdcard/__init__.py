@@ -1,9 +1,9 @@
-"""SD-Card: agent cards as SD-JWTs (RFC 9901) whose parts can be shown selectively.
+"""SD-Card: agent cards as selectively disclosable SD-JWTs (RFC 9901).
 
-The public names. Data flows one way: ``parse_card`` → ``plan_disclosure`` → ``issue_sd_card`` → ``accept_sd_card`` →
-``present`` → ``verify_presentation``. Anything may raise ``Refused``, with a rule and a place, or ``Misuse``.
+These are the public names. Data flows one way: ``parse_card`` → ``plan_disclosure`` → ``issue_sd_card`` →
+``accept_sd_card`` → ``present`` → ``verify_presentation``. Every function may raise ``Refused`` or ``Misuse``.
 
-A name's module is imported when the name is asked for: who verifies does not pay for reading card documents.
+A module is imported when one of its names is first used, so that a Verifier does not load card parsers.
 """
 
 from importlib import import_module
@@ -177,7 +177,7 @@ _HOMES = {
     "verification_cache": "VerificationCache",
     "verifier": "Expectations VerifiedCard verify_presentation verify_presentation_async",
 }
-"""Module → its names, as they stand above for type checkers; a test compares the two."""
+"""Module → its names. A test compares them with the imports above."""
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 if not TYPE_CHECKING:

@@ -1,9 +1,7 @@
-"""``AdmissionPolicy``: which verified cards a route admits.
+"""``AdmissionPolicy``: the verified cards that a route admits.
 
-It is about who, which card and what was shown of it.
-
-It never names a disclosure context: no claim says in which one a card was issued, and the name would leak partners. It
-only ever demands that something is shown, so leaving something out never turns a no into a yes.
+It decides by Issuer, card format and shown claims. It never decides by disclosure context: no claim contains the
+context, whose name would reveal partners. It only requires claims to be shown, so hiding a claim never helps a caller.
 """
 
 from dataclasses import dataclass
@@ -25,8 +23,8 @@ class Required:
     """Claims and skills that an admitted card must show; at least one.
 
     Attributes:
-        claims: each shows something, see ``is_shown``.
-        skills: ids; a skill with each of them is shown.
+        claims: each must show something, see ``is_shown``.
+        skills: ids of skills that must be shown.
     """
 
     claims: ClaimRequest
@@ -41,10 +39,7 @@ class Required:
 
 @dataclass(frozen=True, slots=True)
 class NothingRequired:
-    """Admit every Holder of a trusted Issuer, whatever it shows.
-
-    ``reason`` documents the choice.
-    """
+    """Admit every Holder of a trusted Issuer; ``reason`` documents the choice."""
 
     reason: str
 
@@ -58,13 +53,13 @@ Requirement: TypeAlias = Required | NothingRequired
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionPolicy:
-    """Demands of a route. Only the claims that are merely requested have a default.
+    """Demands of a route. Only ``also_requested`` has a default.
 
     Attributes:
-        issuers: who may stand behind a card.
-        formats: values of ``card_format``, such as ``a2a/1.0``.
-        requirement: what has to be shown.
-        also_requested: what the route would like to see beside it, and does without.
+        issuers: the accepted Issuers.
+        formats: accepted values of ``card_format``, such as ``a2a/1.0``.
+        requirement: ``Required`` or ``NothingRequired``.
+        also_requested: optional claims that the route asks for.
     """
 
     issuers: TrustedIssuers
@@ -95,7 +90,7 @@ def check_admission(card: VerifiedCard, policy: AdmissionPolicy) -> None:
 
     Raises:
         Refused: ``issuer.unknown``, ``policy.format``, ``policy.claim-missing`` and ``policy.skill-missing``, each at
-            its place. Whether a claim was withheld or is not there, nobody can tell.
+            its place. A withheld and an absent claim cannot be told apart.
     """
     findings: list[Finding] = []
     if card.issuer not in policy.issuers.keys:

@@ -1,10 +1,10 @@
 """``ClaimRequest``: the claims that a Verifier asks a Holder to show.
 
-An entry is a claim path such as ``provider`` or ``skills.*.id``, or the name of a claim group of the card's format such
-as ``endpoints``, so that one request fits every version of a card. It has no indices: what is not shown of an array is
-not counted either, so a Verifier and a Holder would not mean the same element (SD-Card 7.4.2, SDC-24).
+An entry is a claim path such as ``provider`` or ``skills.*.id``, or a claim group of the card's format such as
+``endpoints``. With groups, one request fits every version of a card. Indices are not allowed: hidden elements of an
+array are not counted, so a Verifier and a Holder would mean different elements (SD-Card 7.4.2, SDC-24).
 
-It knows no card format, so that verifying a presentation imports none.
+It imports no card format, so that verification loads none.
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from sdcard.paths import ClaimPath
 from sdcard.rules import Rule
 
 MAX_ENTRIES = 32
-"""A route that needs more than this of a card should ask for groups. All of them must fit into a header."""
+"""All entries must fit into a header. A route that needs more should ask for groups."""
 MAX_ENTRY = 128
-"""Characters of an entry's text."""
+"""Characters of an entry."""
 CALLERS = Where(Part.CHALLENGE, ("requested",))
-"""The place of a request that the caller wrote."""
+"""The place of a request that the caller made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,10 @@ class ClaimRequest:
 
     @classmethod
     def of(cls, *texts: str) -> "ClaimRequest":
-        """Make a request of texts that the caller wrote.
+        """Make a request from texts of the caller.
 
         Raises:
-            Misuse: when a text is not a claim path, or they are too many or too long.
+            Misuse: for a malformed path, or for too many or too long texts.
         """
         try:
             return cls.parse(texts, CALLERS)
@@ -53,7 +53,7 @@ class ClaimRequest:
         """Parse the texts of a challenge.
 
         Raises:
-            Refused: ``challenge.malformed`` for too many texts, or one that is too long, repeated or has an index;
+            Refused: ``challenge.malformed`` for too many texts, or a text that is too long, repeated or has an index;
                 ``path.malformed``.
         """
         entries = tuple(_parse_entry(text, where.within(number)) for number, text in enumerate(texts))
@@ -72,7 +72,7 @@ def _parse_entry(text: object, where: Where) -> ClaimPath:
 
 
 def _problem(entries: tuple[ClaimPath, ...]) -> str:
-    """Say why these are not entries of a request; an empty text if they are."""
+    """Return the fault of these entries; an empty text without one."""
     if not isinstance(entries, tuple) or not all(isinstance(entry, ClaimPath) for entry in entries):
         return "a request is a tuple of claim paths"
     if len(entries) > MAX_ENTRIES or any(len(str(entry)) > MAX_ENTRY for entry in entries):

@@ -178,7 +178,7 @@ def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
 
     Raises:
         Refused: ``encoding.utf8``, ``json.malformed``, ``json.duplicate-member``, ``json.number``, ``json.surrogate``,
-        ``json.depth`` or ``limit.containers``.
+            ``json.depth`` or ``limit.containers``.
     """
     excess = _excess(data, depth)
     if _orjson and excess is None:

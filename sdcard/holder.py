@@ -1,4 +1,4 @@
-"""Accept an SD-Card, select Disclosures, answer a Challenge (RFC 9901 7.2)."""
+"""A Holder's steps: accept an SD-Card, select Disclosures, present (RFC 9901 7.2)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -27,9 +27,9 @@ from sdcard.status_list import parse_status
 from sdcard.verification_cache import VerificationCache
 
 _ACCEPTED = Limits(json_depth=DEEPEST, digests=2**53)
-"""An accepted SD-Card was within limits, whichever they were."""
+"""Limits for an accepted SD-Card, which was within the limits of its acceptance."""
 _TEXT_BYTES = 2_000
-"""Of a cache entry for an accepted text or a presented selection, beside its texts."""
+"""Fixed size of a cache entry for an accepted text or a presented selection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class HeldSdCard:
     ``accept_sd_card`` makes it.
 
     Attributes:
-        sd_jwt: as text, with all Disclosures.
+        sd_jwt: the text, with all Disclosures.
         profile: the profile that it was checked against.
     """
 
@@ -49,31 +49,26 @@ class HeldSdCard:
 
     @property
     def issued(self) -> IssuedSdCard:
-        """The checked SD-Card, in JSON objects of the caller's own."""
+        """A copy of the checked SD-Card."""
         return self._issued.copied()
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Disclosures of one SD-Card.
-
-    Each comes with the Disclosures that hold its digest (R-77, R-79).
-    """
+    """Disclosures of one SD-Card, each with its parents (R-77, R-79)."""
 
     disclosures: tuple[str, ...] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class RequestAnswered:
-    """The answer of a Holder to a request.
-
-    Only ``selection`` goes to the Verifier.
+    """The answer of a Holder to a request. Only ``selection`` goes to the Verifier.
 
     Attributes:
         selection: the Disclosures to present.
-        withheld: requested and held, and not or not wholly shown: the Holder does not allow it, or the SD-Card can only
-            show it together with something that was not requested.
-        not_held: requested, and not in this SD-Card.
+        withheld: requested claims that are held and not completely shown. The Holder does not allow it, or the SD-Card
+            can only show them together with a claim that was not requested.
+        not_held: requested claims that are not in this SD-Card.
     """
 
     selection: Selection
@@ -84,20 +79,20 @@ class RequestAnswered:
 def accept_sd_card(
     text: str, acceptance: Acceptance, holder_key: PublicKey, now: Instant, cache: VerificationCache | None = None
 ) -> HeldSdCard:
-    """Check an SD-Card on receipt, as a Verifier would (R-75, R-76).
+    """Check an SD-Card on receipt (R-75, R-76).
 
     It must be bound to the Holder's key.
 
     Args:
-        text: compact or in a JSON form, as issued: without a KB-JWT.
+        text: an SD-JWT, compact or in a JSON form, without a KB-JWT.
         acceptance: the Issuer that the Holder registered with, its keys, the profile.
-        holder_key: the Holder's own.
+        holder_key: the Holder's key.
         now: the present instant.
-        cache: stores SD-Cards that passed. None stores nothing.
+        cache: stores accepted SD-Cards. None stores nothing.
 
     Raises:
-        Refused: ``kb.unexpected`` for an SD-JWT+KB; ``cnf.other-key``; ``status.malformed``; and every rule of
-            RFC 9901 7.1.
+        Refused: ``kb.unexpected`` for an SD-JWT+KB; ``cnf.other-key``; ``status.malformed``; every rule of RFC 9901
+            7.1.
     """
     entry = (text, acceptance.limits)
     known: SdJwt | None = cache.find(entry) if cache is not None and type(text) is str else None
@@ -121,13 +116,13 @@ def select_all(held: HeldSdCard) -> Selection:
 
 
 def select_paths(held: HeldSdCard, paths: Iterable[ClaimPath]) -> Selection:
-    """Select the places that the paths name, with everything beneath them.
+    """Select the places that the paths name, with everything beneath.
 
-    Of other Disclosures, only those that lead there are selected. ``skills.0`` shows one skill whole; ``skills.0.name``
-    no more of it than stands in the clear beside the name.
+    Other Disclosures are selected only if they are parents of these places. ``skills.0`` shows one skill whole.
+    ``skills.0.name`` shows its name, and what is in the clear beside it.
 
     Raises:
-        Refused: ``selection.not-held``, at the number of the path that names nothing here.
+        Refused: ``selection.not-held``, at the number of the path that matches nothing.
     """
     claims = held._issued.verified.processed.claims
     wanted: set[Place] = set()
@@ -147,9 +142,8 @@ def select_context(
     The selection shows nothing else, except claims that the profile has in the clear.
 
     Raises:
-        Refused: ``context.unknown``, ``disclose.*``; ``card.format`` when the card's format is not known here;
-            ``selection.too-coarse`` when something that the context withholds stands in the clear, or is shown by a
-            Disclosure that is needed.
+        Refused: ``context.unknown``, ``disclose.*``; ``card.format`` for an unknown format; ``selection.too-coarse``
+            when a withheld part is in the clear, or a required Disclosure shows it.
     """
     card_format = format_of(held._issued.card_format, held._issued.members)
     if card_format is None:
@@ -162,14 +156,14 @@ def select_context(
 
 
 def select_requested(held: HeldSdCard, request: ClaimRequest, allowed: Selection) -> RequestAnswered:
-    """Select requested claims, as far as the Holder allows.
+    """Select requested claims, as far as the Holder allows (SD-Card 7.4.2, SDC-24).
 
-    SD-Card 7.4.2 (SDC-24). A Disclosure is chosen when everything in it was requested, or goes with what was, as a
-    skill's id and name do. Nothing is shown merely because it leads to something that is withheld.
+    A Disclosure is selected if all its content was requested, or always goes with a requested claim, as a skill's id
+    and name do. A Disclosure that only leads to a withheld claim is not selected.
 
     Args:
         held: the SD-Card.
-        request: the Verifier's; one without entries gets what stands in the clear.
+        request: the Verifier's request. Without entries, only claims in the clear are shown.
         allowed: the most that this Verifier may see, by ``select_context``, ``select_paths`` or ``select_all``.
 
     Raises:
@@ -200,11 +194,10 @@ def select_requested(held: HeldSdCard, request: ClaimRequest, allowed: Selection
 def disclose(held: HeldSdCard, selection: Selection) -> SdJwt:
     """Make the SD-JWT with the selected Disclosures, without key binding.
 
-    They are in the Issuer's order, and once each (R-78).
+    Disclosures keep the Issuer's order, and none is repeated (R-78).
 
     Raises:
-        Misuse: when the selection was made from another SD-Card, or lacks a Disclosure that holds another's digest
-            (R-77).
+        Misuse: when the selection is from another SD-Card, or lacks the parent of a Disclosure (R-77).
     """
     chosen = set(selection.disclosures)
     shown = [text for text in held.sd_jwt.disclosures if text in chosen]
@@ -238,9 +231,10 @@ def present(
     now: Instant,
     cache: VerificationCache | None = None,
 ) -> SdJwtWithKeyBinding:
-    """Answer a Challenge (7.2 steps 2 to 5, R-77 to R-80).
+    """Answer a challenge (7.2 steps 2 to 5, R-77 to R-80).
 
-    ``str()`` of the result is the text to send. To present unsolicited, make a challenge with ``new_challenge``.
+    ``str()`` of the result is the text to send. For an unsolicited presentation, make a challenge with
+    ``new_challenge``.
 
     Args:
         held: the SD-Card.
@@ -251,7 +245,7 @@ def present(
         cache: stores the ``sd_hash`` of the selection. None stores nothing.
 
     Raises:
-        Misuse: when the signer does not hold the key in ``cnf``, or the selection is another SD-Card's.
+        Misuse: when the signer does not hold the key in ``cnf``, or the selection is from another SD-Card.
     """
     if signer.public_key != held._issued.holder_key:
         raise Misuse("the signer does not hold the key that the SD-Card is bound to")
@@ -267,7 +261,7 @@ def present(
 
 
 def _select(held: HeldSdCard, wanted: set[Place]) -> Selection:
-    """Select the Disclosures of places, of everything beneath, and on the way there."""
+    """Select the Disclosures of places, of everything beneath, and of their parents."""
     if () in wanted:
         return select_all(held)
     leading = wanted | {place[:length] for place in wanted for length in range(1, len(place))}
@@ -286,7 +280,7 @@ def _select(held: HeldSdCard, wanted: set[Place]) -> Selection:
 def _check_not_beyond(held: HeldSdCard, selection: Selection, plan: DisclosurePlan) -> None:
     """Refuse a selection that shows a withheld part.
 
-    The Disclosure nearest above a part shows it, if it is selected; without such a Disclosure the part is in the clear.
+    The nearest Disclosure above a part shows it, if selected. Without such a Disclosure the part is in the clear.
     """
     carriers = {one.place: one.disclosure.encoded for one in held._issued.verified.processed.revealed}
     selected = set(selection.disclosures)

@@ -126,7 +126,7 @@ class IssuedSdCard(NamedTuple):
         return f"IssuedSdCard(issuer={self.issuer!r}, subject={self.subject!r}, …)"
 
 
-class _Known(NamedTuple):
+class _CacheEntry(NamedTuple):
     """A cache entry: a verified SD-Card, and what selected its Issuer's key."""
 
     kid: object
@@ -135,7 +135,7 @@ class _Known(NamedTuple):
     issued: IssuedSdCard
 
     def __repr__(self) -> str:
-        return f"_Known({self.issued!r})"
+        return f"_CacheEntry({self.issued!r})"
 
 
 def check_issued(
@@ -165,7 +165,7 @@ def check_issued(
     issuers, profile, limits = acceptance.issuers, acceptance.profile, acceptance.limits
     issuers.check_current(now)
     entry = (sd_jwt.issuer_jwt, sd_jwt.disclosures, profile, limits)
-    known: _Known | None = cache.find(entry) if cache is not None else None
+    known: _CacheEntry | None = cache.find(entry) if cache is not None else None
     if known is not None and issuers.key_for(known.issued.issuer, known.kid, known.alg) == known.issuer_key:
         return _check_again(known, acceptance, now, audience)
     jws, processed, sd_hash = read_issued(sd_jwt, limits)
@@ -196,7 +196,7 @@ def check_issued(
         verified=VerifiedSdJwt(processed, sd_jwt, sd_hash or processed.algorithm.digest(str(sd_jwt))),
     )
     if cache is not None:
-        cache.store(entry, _Known(kid, alg, key, issued), _size_of(sd_jwt, claims))
+        cache.store(entry, _CacheEntry(kid, alg, key, issued), _size_of(sd_jwt, claims))
     return issued
 
 
@@ -212,7 +212,7 @@ def _size_of(sd_jwt: SdJwt, claims: JsonObject) -> int:
     return _ENTRY_BYTES + 2 * texts + 4 * len(json) + _VALUE_BYTES * values + shown
 
 
-def _check_again(known: _Known, acceptance: Acceptance, now: Instant, audience: str | None) -> IssuedSdCard:
+def _check_again(known: _CacheEntry, acceptance: Acceptance, now: Instant, audience: str | None) -> IssuedSdCard:
     """Check a stored SD-Card against terms that may have changed, in the same order."""
     check_not_published(known.issuer_key, acceptance.published_keys, _KID)
     check_terms(known.issued.verified.processed.claims, acceptance, now, audience)

@@ -1,8 +1,6 @@
-"""Card, plan and Holder key → SD-Card, and a Batch of them.
+"""Issuance of SD-Cards, and of a Batch of them.
 
-Signing is two steps: prepare, then complete.
-
-Between the two lies nothing but bytes to sign, so an HSM or a remote signer needs no second path.
+Signing has two steps, prepare and complete, so that an HSM or a remote signer needs no separate code path.
 """
 
 import itertools
@@ -29,20 +27,21 @@ from sdcard.sdjwt.model import SdJwt
 from sdcard.status_list import StatusReference
 
 AGENT_ID = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
-"""The pattern of an agent's id: what ``sub`` has after ``agent:``."""
+"""The pattern of an agent's id, which ``sub`` has after ``agent:``."""
 
 _AGENT_ID = re.compile(AGENT_ID)
 _URL = re.compile(r"https?://[^\s/?#]+[^\s]*")
 
 _CARD = Where(Part.CARD)
 _ROOM = 32_768
-"""Bytes that a presentation needs beside what is signed and disclosed.
+"""Bytes that a presentation needs beside the signed and disclosed ones.
 
-Two signatures, of up to 6,170 characters (ML-DSA-87), a KB-JWT, and in a JSON form two more for each Disclosure.
+These are two signatures of up to 6,170 characters (ML-DSA-87), a KB-JWT, and in a JSON form two bytes more for each
+Disclosure.
 """
 
 _FEW = 4 * MOST_CONTAINERS
-"""Characters of base64url in which there cannot be too many arrays and objects: ``{},`` has three bytes."""
+"""Base64url characters that cannot contain too many arrays and objects: ``{},`` has three bytes."""
 
 DAY = 86_400
 DEFAULT_LIFETIME = ISSUING_STEP
@@ -52,11 +51,9 @@ MAX_STEP = 30 * DAY
 
 @dataclass(frozen=True, slots=True)
 class Issuer:
-    """An Issuer: ``iss``, a URL, and its signing key (SDC-1).
+    """An Issuer: its URL ``iss``, and its signing key (SDC-1).
 
-    ``kid`` is the key's thumbprint.
-
-    An Issuer keeps the encoded header for each ``typ``, because all its SD-Cards of a profile have the same one.
+    ``kid`` is the key's thumbprint. The encoded header for each ``typ`` is cached.
     """
 
     identifier: str
@@ -68,7 +65,7 @@ class Issuer:
             raise Misuse("an Issuer is named by an http or https URL")
 
     def encoded_header(self, typ: str) -> str:
-        """Return the JOSE header of SD-Cards of this ``typ``, encoded."""
+        """Return the encoded JOSE header of SD-Cards of this ``typ``."""
         header = self._headers.get(typ)
         if header is None:
             header = self._headers[typ] = encode_header(self.key.algorithm, typ, self.key.thumbprint)
@@ -77,9 +74,9 @@ class Issuer:
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """Validity of an SD-Card: whole Unix seconds; ``expires_at`` is exclusive.
+    """Validity of an SD-Card in whole Unix seconds; ``expires_at`` is exclusive.
 
-    ``step``: with an agreement that ends earlier, the SD-Card ends on a multiple of it, in seconds.
+    ``step``: if the agreement ends earlier, the SD-Card ends on a multiple of it, in seconds.
     """
 
     issued_at: int
@@ -98,11 +95,10 @@ class Validity:
 
 
 def issuing_step(lifetime: int = DEFAULT_LIFETIME) -> int:
-    """Return the step in seconds on which cards of this lifetime begin and end.
+    """Return the step in seconds on which SD-Cards of this lifetime begin and end.
 
-    It is the lifetime itself, at most 30 days.
-
-    Cards issued within one step share both times, so that the times link few of them (RFC 9901 10.1, R-37, HAIP-3).
+    It is the lifetime, at most 30 days. SD-Cards issued within one step have equal times, so times link few of them
+    (RFC 9901 10.1, R-37, HAIP-3).
 
     Raises:
         Misuse: for a lifetime below 1 s or above ``MAX_LIFETIME``.
@@ -115,8 +111,8 @@ def issuing_step(lifetime: int = DEFAULT_LIFETIME) -> int:
 def rounded_validity(now: Instant, lifetime: int = DEFAULT_LIFETIME, step: int | None = None) -> Validity:
     """Return the validity of the current step, of at least ``lifetime`` seconds.
 
-    Both ends are multiples of ``step``. The validity never spans more than ``MAX_LIFETIME``: for a lifetime close to
-    that, it ends up to two steps early.
+    Both ends are multiples of ``step``. A lifetime close to ``MAX_LIFETIME`` may end up to two steps early, because the
+    validity is never longer than that.
 
     Args:
         now: the present instant.
@@ -133,7 +129,7 @@ def rounded_validity(now: Instant, lifetime: int = DEFAULT_LIFETIME, step: int |
 
 
 def _within(validity: Validity, agreement: Agreement) -> Validity:
-    """Cut a validity to the agreement; it ends on the step that all cards share."""
+    """Cut a validity to the agreement; it ends on the common step."""
     end = agreement.last_end(validity.step)
     if end <= validity.issued_at:
         raise Misuse("the agreement ends before the first step of this validity: plan with the same step")
@@ -142,16 +138,16 @@ def _within(validity: Validity, agreement: Agreement) -> Validity:
 
 @dataclass(frozen=True, slots=True)
 class SdCard:
-    """An issued SD-Card, as its Holder gets it: all Disclosures, no KB-JWT.
+    """An issued SD-Card for its Holder: all Disclosures, no KB-JWT.
 
     Attributes:
         sd_jwt: the SD-JWT; ``str()`` of it is the text to send.
-        context: what it was issued for.
-        discloses: the claims that it can show, as paths.
+        context: the disclosure context that it was issued for.
+        discloses: the paths of the claims that it can show.
         holder_key: the key in ``cnf``.
-        validity: from when to when.
-        status: which status list entry speaks for it, if any.
-        subject: its ``sub``.
+        validity: ``iat`` and ``exp``.
+        status: its entry in a status list, if any.
+        subject: ``sub``.
     """
 
     sd_jwt: SdJwt
@@ -168,7 +164,7 @@ class SdCard:
 
 @dataclass(frozen=True, slots=True)
 class PreparedSdCard:
-    """An SD-Card that lacks its signature over ``signing_input``."""
+    """An SD-Card without its signature over ``signing_input``."""
 
     signing_input: bytes = field(repr=False)
     disclosures: tuple[str, ...] = field(repr=False)
@@ -181,10 +177,10 @@ class PreparedSdCard:
     subject: str
 
     def complete(self, signature: bytes) -> SdCard:
-        """Add the signature, in JOSE form, that came from wherever the key is.
+        """Add the signature, in JOSE form.
 
         Raises:
-            Misuse: when it is not the Issuer's over these bytes: made with another key, for another SD-Card, or DER.
+            Misuse: when it is not the Issuer's signature over ``signing_input``, such as a signature in DER.
         """
         if not self.issuer_key.verifies(self.signing_input, signature):
             raise Misuse("the signature is not the Issuer's over this SD-Card, in JOSE form")
@@ -208,30 +204,33 @@ def prepare_sd_card(
     RFC 9901 4.1, R-15; SD-Card 3.1; HAIP-2.
 
     Args:
-        issuer: who issues; the digests are as strong as its key's signatures (9.4, R-33).
+        issuer: the Issuer; the digest algorithm follows from its key (9.4, R-33).
         plan: the card, with a treatment for each part.
         agent_id: becomes ``sub``, after ``agent:``. A pairwise id (``sdcard.pairwise``) also replaces the agent's id in
-            the members in which the card's format always shows one.
-        holder_key: becomes ``cnf.jwk``: exactly the members that RFC 7638 names.
-        validity: becomes ``iat`` and ``exp``; an SD-Card ends with the agreement that it was planned by, if not before.
+            members that the card's format always shows.
+        holder_key: becomes ``cnf.jwk``, with exactly the members that RFC 7638 requires.
+        validity: becomes ``iat`` and ``exp``; an SD-Card ends no later than the agreement of its plan.
         salts: fresh randomness.
-        status: becomes the ``status`` claim, when there is a status list.
-        limits: what Holders and Verifiers read; nothing larger is issued.
+        status: becomes the ``status`` claim; None without a status list.
+        limits: of Holders and Verifiers; nothing larger is issued.
 
     Raises:
         Refused: ``limit.disclosures``, ``limit.bytes`` or ``limit.containers`` for a card that makes too large an
             SD-Card; ``key.bound-elsewhere`` for the Issuer's own key.
-        Misuse: when ``agent_id`` is none, and for a profile that requires a claim that is not written here.
+        Misuse: for a malformed ``agent_id``, and for a profile that requires a claim that is not written here.
     """
     signing_input, disclosures, validity = _prepare(issuer, plan, agent_id, holder_key, validity, salts, status, limits)
-    subject = _subject(agent_id)
     return PreparedSdCard(
-        signing_input, disclosures, issuer.key, plan.context, plan.discloses, holder_key, validity, status, subject
+        signing_input,
+        disclosures,
+        issuer.key,
+        plan.context,
+        plan.discloses,
+        holder_key,
+        validity,
+        status,
+        f"agent:{agent_id}",
     )
-
-
-def _subject(agent_id: str) -> str:
-    return f"agent:{agent_id}"
 
 
 def _prepare(
@@ -254,7 +253,7 @@ def _prepare(
         validity = _within(validity, plan.agreement)
     claims: JsonObject = {
         "iss": issuer.identifier,
-        "sub": _subject(agent_id),
+        "sub": f"agent:{agent_id}",
         "iat": validity.issued_at,
         "exp": validity.expires_at,
         "vct": profile.vct,
@@ -310,17 +309,14 @@ def issue_sd_card(
     salts: SaltSource,
     status: StatusReference | None = None,
 ) -> SdCard:
-    """Prepare and complete in one go, with a signer that is at hand.
-
-    Arguments as in ``prepare_sd_card``.
-    """
+    """Prepare and sign an SD-Card in one step. Arguments as in ``prepare_sd_card``."""
     if signer.public_key != issuer.key:
         raise Misuse("the signer does not hold the Issuer's key")
     signing_input, disclosures, validity = _prepare(
         issuer, plan, agent_id, holder_key, validity, salts, status, DEFAULT_LIMITS
     )
     sd_jwt = SdJwt(join_signature(signing_input, signer.sign(signing_input)), disclosures)
-    return SdCard(sd_jwt, plan.context, plan.discloses, holder_key, validity, status, _subject(agent_id))
+    return SdCard(sd_jwt, plan.context, plan.discloses, holder_key, validity, status, f"agent:{agent_id}")
 
 
 def prepare_batch(
@@ -334,20 +330,17 @@ def prepare_batch(
     statuses: Sequence[StatusReference] = (),
     limits: Limits = DEFAULT_LIMITS,
 ) -> tuple[PreparedSdCard, ...]:
-    """Prepare a Batch: for each plan, one SD-Card for each Holder key, in this order.
+    """Prepare one SD-Card for each plan and Holder key, in this order.
 
-    Each has salts of its own (R-36).
-
-    What it does not name here is as in ``prepare_sd_card``.
+    Each has its own salts (R-36). Other arguments are as in ``prepare_sd_card``.
 
     Args:
-        agent_id: one for all SD-Cards, or one for each in this order: a pairwise id for a context or SD-Card.
-        statuses: one for each SD-Card in this order, all different; or none at all, without a status list.
+        agent_id: one for all SD-Cards, or one for each: a pairwise id for a context or SD-Card.
+        statuses: one for each SD-Card, all different; or none without a status list.
 
     Raises:
-        Refused: ``key.repeated``, at the number of the second one: a key names its Holder (RFC 9901 10.1).
-        Misuse: when ``statuses`` are too few, too many, or not all different (TSL-20); when there are too few or too
-            many ids.
+        Refused: ``key.repeated``, at the number of the second key, because a key identifies its Holder (RFC 9901 10.1).
+        Misuse: for the wrong number of statuses or ids, or equal statuses (TSL-20).
     """
     seen: set[str] = set()
     for number, key in enumerate(holder_keys):
@@ -371,8 +364,8 @@ def prepare_batch(
 def linkable_by(cards: Sequence[SdCard | PreparedSdCard]) -> tuple[str, ...]:
     """Name the claims that link two of these SD-Cards of one agent.
 
-    ``cnf`` when two share a key, ``sub`` when two share a subject. It is what ``report_linkability`` finds of these two
-    claims, known without a signature. Names and texts of the card itself link too and are not listed.
+    ``cnf`` if two share a key, ``sub`` if two share a subject. ``report_linkability`` finds the same for these two
+    claims. Members of the card link too, and are not listed.
     """
     keys, subjects = {card.holder_key for card in cards}, {card.subject for card in cards}
     return tuple(name for name, values in (("cnf", keys), ("sub", subjects)) if len(values) < len(cards))

@@ -2,10 +2,10 @@
 
 - A nonce is base64url of version (1 byte), instant (6, Unix seconds), randomness (16) and MAC (16): 52 characters.
 - The MAC is HMAC-SHA-256, cut to 128 bits (RFC 2104 5). It covers version, instant, randomness and every field of
-  ``NonceTerms``; each field stands behind its length, so that no two lists of fields run into one another.
-- The check of a nonce begins with its MAC, and a record marks the nonce as used after
-  everything else (RFC 9901 7.3 step 5.f, R-90).
-- The key lives exactly as long as the record of used nonces: see ``sdcard.io.replay_cache`` and ``.sql_records``.
+  ``NonceTerms``. Each field is preceded by its length, so the encoding of fields is unambiguous.
+- The MAC is checked first. A record marks the nonce as used after all other checks (RFC 9901 7.3 step 5.f, R-90).
+- The key has the same lifetime as the record of used nonces: ``sdcard.io.replay_cache``,
+  ``sdcard.io.sql_replay_cache``.
 """
 
 import hmac
@@ -28,32 +28,32 @@ _LABEL = b"sd-card challenge"
 _NONCE = re.compile(r"[A-Za-z0-9_-]{52}")
 """39 bytes leave no spare bits, so each nonce has one text."""
 _ABSENT = b"\xff\xff\xff\xff"
-"""Instead of a length: the field is not there. It differs from an empty one."""
+"""Length of an absent field, which differs from an empty one."""
 _WHERE = Where(Part.KB_JWT, ("nonce",))
 
 
 class NoncePurpose(StrEnum):
-    """Purpose of a nonce. A nonce for one purpose is unknown to every other."""
+    """Purpose of a nonce. A nonce is valid for one purpose only."""
 
     PRESENTATION = "presentation"
     CALLED_AGENT = "called-agent"
-    """Reserved for the proof of an agent that is called."""
+    """A proof of the agent that a client calls."""
     REGISTRY_PROOF = "registration-proof"
-    """What a client proves to a registry: possession of a key, or an SD-Card at the token endpoint."""
+    """A proof for a registry: possession of a key, or an SD-Card at the token endpoint."""
     DPOP = "dpop"
 
 
 @dataclass(frozen=True, slots=True)
 class NonceTerms:
-    """Terms of a nonce. All of them are covered by the MAC, beside the instant.
+    """Terms of a nonce, which its MAC covers.
 
     Attributes:
-        purpose: what the answer may be used for.
-        audience: whom the answer is for.
-        lifetime: seconds in which the nonce is answered. Processes that disagree do not recognize each other's.
+        purpose: of the answer.
+        audience: the recipient of the answer.
+        lifetime: seconds in which the nonce is valid. Processes with different lifetimes reject one another's nonces.
         origin, method, path: the request that the answer comes with; empty outside of HTTP.
         interaction_id: the interaction that the answer belongs to.
-        subject: the caller that the nonce is given to, where it is known.
+        subject: the caller that the nonce was issued to, if known.
     """
 
     purpose: NoncePurpose
@@ -71,16 +71,16 @@ class NonceTerms:
 
 
 def make_nonce(key: bytes, terms: NonceTerms, now: Instant, randomness: bytes) -> str:
-    """Make a nonce. Nothing is remembered of it.
+    """Make a nonce. Nothing is stored.
 
     Args:
         key: ``KEY_BYTES`` random bytes.
-        terms: what the nonce is for.
-        now: the present instant; the nonce holds its whole seconds.
+        terms: the terms.
+        now: the present instant; the nonce contains its whole seconds.
         randomness: 16 fresh random bytes.
 
     Raises:
-        Misuse: for a key or randomness of another length, or what is no instant.
+        Misuse: for a key or randomness of another length, or a value that is not an instant.
     """
     if len(key) != KEY_BYTES or len(randomness) != SALT_BYTES:
         raise Misuse(f"a nonce is made with {KEY_BYTES} bytes of key and {SALT_BYTES} of randomness")
@@ -105,23 +105,18 @@ def new_key(salts: SaltSource) -> bytes:
 
 
 def is_current(made_at: int, lifetime: int, now: Instant) -> bool:
-    """Say whether a nonce of this instant can be answered now, inclusive.
-
-    One from the future cannot.
-    """
+    """Whether a nonce of this instant is valid now, and not from the future."""
     return now - lifetime <= made_at <= now + MAX_FUTURE
 
 
 @dataclass(frozen=True, slots=True)
 class ChallengeMaker:
-    """Makes the challenges of one audience and purpose, and recognizes them.
-
-    It has no key and no memory.
+    """Makes and checks the challenges of one audience and purpose. It has no state.
 
     Attributes:
-        audience: who asks.
-        lifetime: seconds in which a challenge is answered.
-        purpose: what the challenges are for.
+        audience: the Verifier.
+        lifetime: seconds in which a challenge is valid.
+        purpose: of the challenges.
     """
 
     audience: str
@@ -142,13 +137,11 @@ class ChallengeMaker:
         return Challenge(nonce, self.audience, window or FreshnessWindow(), interaction_id, target)
 
     def check(self, key: bytes, challenge: Challenge, now: Instant) -> int:
-        """Check a nonce's MAC, then its age.
-
-        Return the last second at which it can be answered.
+        """Check a nonce's form, MAC and age; return the last second at which it is valid.
 
         Args:
             key: the key of the record that made the challenge.
-            challenge: the nonce that is answered, and what the Verifier knows of the request.
+            challenge: the answered nonce, with the Verifier's own terms.
             now: the present instant.
 
         Raises:
@@ -170,7 +163,7 @@ class ChallengeMaker:
 
 
 def check_form(nonce: str) -> None:
-    """Refuse a text that nobody made as a challenge. 7.3 step 5.f (R-90).
+    """Refuse a text that is not a nonce of this format. 7.3 step 5.f (R-90).
 
     Raises:
         Refused: ``kb.nonce-mismatch``, at ``kb-jwt/nonce``.
@@ -180,7 +173,7 @@ def check_form(nonce: str) -> None:
 
 
 def check_mac(key: bytes, terms: NonceTerms, nonce: str) -> int:
-    """Refuse a nonce of another key or other terms; give its instant.
+    """Refuse a nonce of another key or other terms; return its instant.
 
     7.3 step 5.f (R-90).
 

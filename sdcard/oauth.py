@@ -216,8 +216,7 @@ def parse_server_keys(data: bytes) -> KeySet[ServerKey]:
 
     Raises:
         Refused: ``limit.bytes``, ``key.malformed``, ``encoding.*`` or ``json.*`` for a malformed or empty set; all
-            reasons
-        when no entry is usable.
+            reasons when no entry is usable.
     """
     if len(data) > MOST_BYTES:
         raise Refused(Rule.LIMIT_BYTES, _KEYS)
@@ -335,7 +334,7 @@ def verify_access_token(token: Jws, key: ServerKey, issuer: str, audience: str, 
 
     Raises:
         Refused: ``jws.alg``, ``jws.crit``, ``jws.signature``, ``issuer.unknown``, ``audience.mismatch``, ``claim.*``,
-        ``time.*``, ``delegation.act``, ``delegation.may-act``; at ``access-token/…``.
+            ``time.*``, ``delegation.act``, ``delegation.may-act``; at ``access-token/…``.
     """
     verify_jws(token, key, TYPES)
     claims = token.payload

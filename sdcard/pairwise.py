@@ -1,9 +1,8 @@
-"""Pairwise ids: names for an agent that only the registry can resolve.
+"""Pairwise ids: names of an agent that only the registry can resolve.
 
-Each is for one context or one SD-Card.
-
-A pairwise id is ``pairwise.`` and a ULID. It has the form of an agent id, so every reader of ``sub`` takes it. No agent
-is registered under such an id. The ULID alone is what card formats have in ``agent_id`` or ``id``.
+Each is for one context or one SD-Card. A pairwise id is ``pairwise.`` and a ULID, so it has the form of an agent id,
+and every reader of ``sub`` accepts it. No agent is registered under such an id. Card formats have the ULID alone in
+``agent_id`` or ``id``.
 """
 
 import re
@@ -11,7 +10,7 @@ import re
 from sdcard.errors import Misuse
 
 PAIRWISE = "pairwise."
-"""What every pairwise id begins with, and no agent's own id."""
+"""Prefix of every pairwise id, and of no agent's own id."""
 CODE_BYTES = 16
 
 _DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -20,10 +19,10 @@ _CODE = re.compile(f"[0-7][{_DIGITS}]{{25}}")
 
 
 def pairwise_id(data: bytes) -> str:
-    """Write 16 bytes as a pairwise id.
+    """Encode 16 bytes as a pairwise id.
 
     Args:
-        data: random, or a keyed hash. Nobody else may be able to compute them: they would name the agent.
+        data: random, or a keyed hash. A party that can compute them can identify the agent.
 
     Raises:
         Misuse: for another number of bytes.
@@ -35,14 +34,11 @@ def pairwise_id(data: bytes) -> str:
 
 
 def is_reserved(agent_id: str) -> bool:
-    """Whether an id is reserved, because it could be taken for a pairwise one.
-
-    People, or a reader that ignores capitals, could do so.
-    """
+    """Whether an id looks like a pairwise id, to people or without regard to case."""
     return agent_id[: len(PAIRWISE)].lower() == PAIRWISE
 
 
 def code_of(agent_id: str) -> str | None:
-    """The ULID in a pairwise id; None for any other id."""
+    """Return the ULID of a pairwise id; None for other ids."""
     code = agent_id.removeprefix(PAIRWISE)
     return code if code != agent_id and _CODE.fullmatch(code) else None

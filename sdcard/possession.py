@@ -1,9 +1,7 @@
 """Proof that a Holder has the private key that it registers (SD-Card T-26).
 
-The proof is a JWT over a nonce of the registry.
-
-Header: ``alg`` and ``typ: sd-card-possession+jwt``, so that it is never taken for a KB-JWT nor a KB-JWT for it.
-Payload: ``aud`` (the Issuer that is to bind the key), ``sub`` (the agent that it is to be bound to), ``iat`` and
+The proof is a JWT over a nonce of the registry. Its ``typ`` is ``sd-card-possession+jwt``, so it is never accepted as a
+KB-JWT, nor a KB-JWT as a proof. Claims: ``aud`` (the Issuer that binds the key), ``sub`` (the agent), ``iat``,
 ``nonce``.
 """
 
@@ -17,7 +15,7 @@ from sdcard.rules import Rule
 
 POSSESSION_TYP = "sd-card-possession+jwt"
 MAX_PROOF_LENGTH = 8_192
-"""Characters: the longest signature (ML-DSA-87) has 6,170 of them."""
+"""Characters. The longest signature (ML-DSA-87) has 6,170 of them."""
 
 _DEPTH = 8
 _CLAIMS = Where(Part.POSSESSION)
@@ -27,10 +25,10 @@ def prove_possession(signer: Signer, audience: str, agent_id: str, nonce: str, n
     """Sign that the key in the signer is to be bound to an agent.
 
     Args:
-        signer: holds the key that is registered.
-        audience: the Issuer's identifier, as ``iss`` has it.
+        signer: holds the registered key.
+        audience: the Issuer's ``iss``.
         agent_id: the agent's id at the registry.
-        nonce: the registry's, which works once.
+        nonce: the registry's nonce, valid once.
         now: becomes ``iat``, in whole seconds.
     """
     header: JsonObject = {"alg": signer.public_key.algorithm.value, "typ": POSSESSION_TYP}
@@ -44,18 +42,17 @@ def verify_possession(
 ) -> str:
     """Apply every rule to a proof except single use, and return its nonce.
 
-    The replay cache of the caller checks single use.
+    The caller's replay cache checks single use.
 
     Args:
         proof: a compact JWS.
-        key: the registered key; the proof's own header never selects it.
+        key: the registered key, never selected by the proof's header.
         audience, agent_id: as for ``prove_possession``, compared exactly.
         now: the present instant.
-        window: how old the proof may be.
+        window: the permitted age of the proof.
 
     Raises:
-        Refused: ``jws.…``, ``claim.missing``, ``claim.type``, ``proof.audience-mismatch``, ``proof.agent-mismatch``,
-            ``proof.stale``, ``proof.from-future``, ``time.…`` or ``proof.nonce``, in the proof or its header.
+        Refused: ``jws.*``, ``claim.missing``, ``claim.type``, ``proof.*`` or ``time.*``, in the proof or its header.
     """
     if len(proof) > MAX_PROOF_LENGTH:
         raise Refused(Rule.JWS_FORMAT, _CLAIMS)

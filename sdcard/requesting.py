@@ -1,6 +1,6 @@
-"""Match a ``ClaimRequest`` with a card.
+"""Matching of a ``ClaimRequest`` with a card.
 
-This is where the entries of a request become places of a card format.
+It resolves the entries of a request to places of a card format.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,10 +19,7 @@ _CONTAINERS = (dict, list)
 
 
 def entry_of(entry: ClaimPath, card_format: CardFormat | None) -> Entry:
-    """Return the places that an entry stands for in cards of a format.
-
-    Of an unknown format, they are those of the path.
-    """
+    """Return the places of an entry in cards of a format; the path itself without one."""
     if card_format is None or (len(entry.segments) > 1 and entry.segments[0] not in card_format.groups):
         return Entry("", (entry,))
     if KNOWN_FORMATS.get(card_format.name) is card_format and entry.segments[0] in card_format.groups:
@@ -32,10 +29,7 @@ def entry_of(entry: ClaimPath, card_format: CardFormat | None) -> Entry:
 
 @cache
 def _known_group(name: str, group: tuple[Segment, ...]) -> Entry:
-    """Return the places of a claim group of a known format.
-
-    There are a few of each, and they are the same in every card.
-    """
+    """Return the places of a claim group of a known format, cached."""
     return _read(ClaimPath(group), KNOWN_FORMATS[name])
 
 
@@ -46,8 +40,8 @@ def _read(entry: ClaimPath, card_format: CardFormat) -> Entry:
 def is_shown(card: PartialCard, entry: ClaimPath) -> bool:
     """Whether the card shows something at the entry's places.
 
-    A group is shown when what it is about is: of ``endpoints`` a URL, of ``provider`` a name, of ``skills`` an id. What
-    is ``emptied`` shows nothing.
+    A group is shown if its main claim is: a URL of ``endpoints``, the name of ``provider``, an id of ``skills``. An
+    emptied object or array shows nothing.
     """
     return _is_shown(card, entry, KNOWN_FORMATS.get(card.card_format or ""))
 
@@ -60,16 +54,13 @@ def _is_shown(card: PartialCard, entry: ClaimPath, card_format: CardFormat | Non
 
 
 def undisclosed(card: PartialCard, request: ClaimRequest) -> tuple[ClaimPath, ...]:
-    """Return the entries that the card does not show.
-
-    Withheld and absent claims cannot be told apart.
-    """
+    """List the entries that the card does not show: withheld or absent."""
     card_format = KNOWN_FORMATS.get(card.card_format or "") if request.entries else None
     return tuple(entry for entry in request.entries if not _is_shown(card, entry, card_format))
 
 
 def leaves(value: JsonValue, place: Place = ()) -> Iterator[Place]:
-    """Every place that has a value which is no object or array, or an empty one."""
+    """List every place with a scalar, or with an empty object or array."""
     if isinstance(value, dict) and value:
         for name, inner in value.items():
             yield from leaves(inner, (*place, name))
@@ -88,7 +79,7 @@ def _about(group: Entry, card_format: CardFormat) -> tuple[ClaimPath, ...]:
 
 @cache
 def _known_about(name: str, group: tuple[Segment, ...]) -> tuple[ClaimPath, ...]:
-    """The same for a group of a known format."""
+    """Return the same for a group of a known format, cached."""
     return _about(_known_group(name, group), KNOWN_FORMATS[name])
 
 
@@ -99,18 +90,18 @@ def _is_something(card: PartialCard, place: Place) -> bool:
     return any(leaf not in card.emptied for leaf in leaves(value, place))
 
 
-# -- which entries ask for each part of a card, and what it takes to show it -------------------------------------------
+# -- Disclosures for the entries of a request -------------------------------------------------------------------------
 
 Chain: TypeAlias = tuple[str, ...]
-"""The Disclosures that it takes to show a part, the outermost first."""
+"""The Disclosures that are needed to show a part, the outermost first."""
 
 
 class EntryMatches(NamedTuple):
     """Result of ``match_entries``.
 
     Attributes:
-        asked: for parts of the card, which entries ask for it, as a bit set, and what it takes to show it.
-        beyond: Disclosures that directly hold something that no entry asks for, and that does not go with its parent.
+        asked: bit sets of entries, each with the Disclosures that show a part that these entries ask for.
+        beyond: Disclosures that directly hold a part that no entry asks for and that does not go with its parent.
     """
 
     asked: Sequence[tuple[int, Chain]]
@@ -120,15 +111,15 @@ class EntryMatches(NamedTuple):
 def match_entries(
     members: JsonObject, entries: Sequence[Entry], together: Iterable[ClaimPath], carriers: Iterable[tuple[Place, str]]
 ) -> EntryMatches:
-    """ChainVerifier through a card once.
+    """Find the Disclosures that the entries of a request need.
 
-    A part below which no path and no Disclosure begins is one step, however large it is.
+    The card is walked once. A part without a path or Disclosure beneath it is one step, however large it is.
 
     Args:
         members: the card.
-        entries: what is asked for; entry ``n`` is bit ``n``.
+        entries: the requested places; entry ``n`` is bit ``n``.
         together: places that are shown with their parent.
-        carriers: place → the Disclosure that shows it.
+        carriers: places with the Disclosures that show them.
     """
     asked, beyond = dict[tuple[int, Chain], None](), set[str]()
     root = _trie(entries, together)
@@ -155,7 +146,7 @@ def match_entries(
 
 
 _OWN = object()
-"""The key in a tree of Disclosures under which a place has its own."""
+"""Key of a place's own Disclosure in a tree of Disclosures."""
 _NOTHING: dict[Any, Any] = {}
 
 
@@ -170,7 +161,7 @@ def _tree(carriers: Iterable[tuple[Place, str]]) -> dict[Any, Any]:
 
 
 _ALONG = 1
-"""The flag of a place that is shown with its parent."""
+"""Flag of a place that is shown with its parent."""
 
 
 def _trie(entries: Sequence[Entry], together: Iterable[ClaimPath]) -> PathNode:

@@ -215,7 +215,7 @@ def verify_trust_list(
 
     Raises:
         Refused: ``limit.bytes``, ``jws.*``, ``encoding.*``, ``json.*``, ``trust.*``, ``claim.*``,
-        ``time.issued-in-future`` or a rule of the keys.
+            ``time.issued-in-future`` or a rule of the keys.
     """
     check_instant(now)
     if len(text) > MOST_BYTES:

@@ -1,4 +1,7 @@
-"""Hosts and URLs: addresses, this machine, and one spelling for each URL."""
+"""URLs and hosts: strict parsing, loopback addresses, normalization.
+
+``check_secret_url`` is the one rule for every client that sends a token, a proof or a presentation.
+"""
 
 import re
 from dataclasses import dataclass
@@ -7,9 +10,6 @@ from typing import TypeAlias
 
 from sdcard.errors import Misuse
 
-# -- Hosts in URLs: their addresses, and whether only this machine can reach them -------------------------------------
-# ``check_secret_url`` is the one rule for every client that sends a token, a proof or a presentation.
-
 Address: TypeAlias = IPv4Address | IPv6Address
 
 _URL = re.compile(
@@ -17,18 +17,18 @@ _URL = re.compile(
     r"(?P<target>(?:/[!$-;=?-Z_a-z~]*)?(?:\?[!$-;=?-Z_a-z~]*)?)",
     re.ASCII | re.IGNORECASE,
 )
-"""What every reader of URLs reads alike: no user, fragment, backslash, or host in other than ASCII."""
+"""URLs that all parsers read alike: no user, fragment, backslash, or host outside of ASCII."""
 _ODD_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)\.?")
-"""A host that the system's resolver takes for an IPv4 address, such as 2130706433 or 127.1."""
+"""A host that the system's resolver treats as an IPv4 address, such as 2130706433 or 127.1."""
 _PORTS = {"https": 443, "http": 80}
 _LOOPBACK_V4, _LOOPBACK_V6 = IPv4Network("127.0.0.0/8"), IPv6Address("::1")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A URL in its parts.
+    """The parts of a URL.
 
-    ``host`` is in lower case and without brackets; ``rest`` begins with a slash.
+    ``host`` is in lower case and without brackets. ``rest`` begins with a slash.
     """
 
     scheme: str
@@ -38,16 +38,16 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """Return the host as in the ``Host`` header."""
+        """The value of the ``Host`` header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 def split_url(url: str) -> Target:
-    """An http or https URL → its parts.
+    """Split an http or https URL.
 
     Raises:
-        Misuse: for anything that two readers could read differently; it says what.
+        Misuse: for a URL that two parsers could read differently, with the reason.
     """
     match = _URL.fullmatch(url)
     if match is None:
@@ -67,7 +67,7 @@ def split_url(url: str) -> Target:
 
 
 def canonical_origin(url: str) -> str:
-    """Return the origin of a URL in its one spelling: lower case, and no usual port.
+    """Return the origin of a URL: lower case, without the default port.
 
     Raises:
         Misuse: as ``split_url``.
@@ -77,7 +77,7 @@ def canonical_origin(url: str) -> str:
 
 
 def literal_address(host: str) -> Address | None:
-    """The address that a host without brackets is, if it is one."""
+    """Return the address that a host without brackets is; None for a name."""
     try:
         return ip_address(host)
     except ValueError:
@@ -85,25 +85,23 @@ def literal_address(host: str) -> Address | None:
 
 
 def is_loopback_address(host: str) -> bool:
-    """Whether the host is an address of this machine itself.
-
-    A name is none: it may resolve to another machine.
-    """
+    """Whether the host is a loopback address, not a name, which may resolve elsewhere."""
     literal = literal_address(host)
     return literal in _LOOPBACK_V4 if isinstance(literal, IPv4Address) else literal == _LOOPBACK_V6
 
 
 def check_secret_url(url: str, what: str) -> None:
-    """Raise ``Misuse`` for a URL that no secret may go to.
+    """Refuse a URL that must not receive secrets.
 
-    Secrets go anywhere by https, and by http to this machine alone.
-
-    This machine is ``localhost``, 127.0.0.0/8 and ::1. Other names under ``localhost`` depend on the resolver, and
-    0.0.0.0 and mapped addresses on the system.
+    Secrets go by https, or by http to this machine: ``localhost``, 127.0.0.0/8 and ::1. Other names under ``localhost``
+    depend on the resolver; 0.0.0.0 and mapped addresses depend on the system.
 
     Args:
-        url: where a client would send a token, a key proof, a DPoP proof or a presentation.
+        url: the address of a token, a key proof, a DPoP proof or a presentation.
         what: what the URL is, for the message, such as "the registry".
+
+    Raises:
+        Misuse: for another URL.
     """
     try:
         target = split_url(url)
@@ -114,19 +112,22 @@ def check_secret_url(url: str, what: str) -> None:
 
 
 def check_origin(origin: str) -> None:
-    """Raise ``Misuse`` unless this is a canonical origin for secrets."""
+    """Refuse a text that is not a canonical origin for secrets.
+
+    Raises:
+        Misuse: for another text.
+    """
     check_secret_url(origin, "an origin")
     if canonical_origin(origin) != origin:
         raise Misuse("an origin is https://host or https://host:port, in lower case, without the usual port")
 
 
 def is_loopback(host: str) -> bool:
-    """The same, and the names that are meant for it (RFC 6761 6.3)."""
+    """Whether the host is a loopback address or a name reserved for it (RFC 6761 6.3)."""
     return host == "localhost" or host.endswith(".localhost") or is_loopback_address(host)
 
 
-# -- Normalized request URLs without query and fragment (RFC 3986 6.2, RFC 9449 4.3) ----------------------------------
-# RFC 3986 6.2.2 and 6.2.3.
+# -- Normalized request URLs (RFC 3986 6.2.2 and 6.2.3, RFC 9449 4.3) -------------------------------------------------
 
 _HTTP_URL = re.compile(
     r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]+\]|[a-z0-9._~-]+)(?::(?:0*(?P<port>[1-9][0-9]{0,4}))?)?"
@@ -136,24 +137,23 @@ _HTTP_URL = re.compile(
 )
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 _MOST_CHARACTERS = 8_192
 
 
 def parse_target(url: str) -> str | None:
-    """Normalize an http or https URL; None for others, such as one with a user.
+    """Normalize an http or https URL; None for other URLs, such as with a user.
 
-    Scheme and host lose their case, the scheme's own port goes, an empty path becomes ``/``; dot segments and escapes
-    that are not needed go. The case of the path stays: it means something.
+    Scheme and host become lower case; the default port, query and fragment are removed; an empty path becomes ``/``;
+    dot segments and needless escapes are resolved. The path keeps its case.
     """
     match = _HTTP_URL.fullmatch(url) if len(url) <= _MOST_CHARACTERS else None
     if match is None:
         return None
     scheme, host = match["scheme"].lower(), match["host"].lower()
-    port = int(match["port"] or _DEFAULT_PORTS[scheme])
+    port = int(match["port"] or _PORTS[scheme])
     if port > 65_535:
         return None
-    authority = host if port == _DEFAULT_PORTS[scheme] else f"{host}:{port}"
+    authority = host if port == _PORTS[scheme] else f"{host}:{port}"
     return f"{scheme}://{authority}{_without_dots(_ESCAPE.sub(_unescaped, match['path']))}"
 
 
@@ -163,7 +163,7 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 
 def _without_dots(path: str) -> str:
-    """RFC 3986 5.2.4, for a path that is empty or begins with a slash."""
+    """Remove dot segments (RFC 3986 5.2.4) from an empty or absolute path."""
     segments = path.split("/")[1:]
     kept: list[str] = []
     for segment in segments:

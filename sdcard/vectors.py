@@ -1,8 +1,6 @@
-"""Test vectors: one JSON text → ``Vector`` → what our own code makes of it.
+"""Test vectors: parse a vector, and run this library on it.
 
-The format is in ``docs/vectors.md``.
-
-Uses the front door, as a stranger would. A text that is not of the format is ``Misuse``: nothing was tested.
+``docs/vectors.md`` documents the format. A text of another format is ``Misuse``.
 """
 
 from collections.abc import Callable, Mapping
@@ -55,7 +53,7 @@ NEEDS = frozenset(
         *("ES384", "ES512", "EdDSA", "ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "sha-384", "sha-512", "agent-proof"),
     }
 )
-"""Features beyond ES256, sha-256 and the compact form; who lacks one that a vector needs leaves the vector out."""
+"""Features beyond ES256, sha-256 and the compact form. A reader without a feature skips the vectors that need it."""
 
 _DEPTH = 64
 _RULES = {rule.value: rule for rule in Rule}
@@ -69,10 +67,10 @@ class Vector:
     Attributes:
         about: what is special about the document, in a few words.
         standard: the section, and the row of the rules, that decides.
-        needs: features that a reader must have for the case to mean anything.
+        needs: features that a reader must have.
         expected: the outcome.
         rules: every rule that the outcome names.
-        run: what our code makes of it, in the same words as ``expected``.
+        run: computes this library's outcome.
     """
 
     about: str
@@ -84,10 +82,10 @@ class Vector:
 
 
 def parse_vector(data: bytes) -> Vector:
-    """JSON text → vector; every member is known, or the text is not of the format.
+    """Parse a vector. Unknown members are not accepted.
 
     Raises:
-        Misuse: saying what is wrong, for a person.
+        Misuse: with the fault, for a person.
     """
     try:
         document = parse_json_object(lenient_document(data), Where(Part.REQUEST), _DEPTH)
@@ -126,7 +124,7 @@ def parse_vector(data: bytes) -> Vector:
 
 
 def _verify(document: JsonObject, expectations: JsonObject) -> Callable[[], str]:
-    """A presentation in front of a Verifier."""
+    """Verify a presentation."""
     text, now = _text(document, "document"), _instant(document)
     _closed(expectations, "expectations", {"key_binding"}, {*_ACCEPTANCE, "statuses"})
     settings = _acceptance(expectations)
@@ -142,7 +140,7 @@ def _verify(document: JsonObject, expectations: JsonObject) -> Callable[[], str]
 
 
 def _accept(document: JsonObject, expectations: JsonObject) -> Callable[[], str]:
-    """An SD-Card that its Holder receives."""
+    """Accept an SD-Card as a Holder."""
     text, now = _text(document, "document"), _instant(document)
     _closed(expectations, "expectations", {"holder_key"}, _ACCEPTANCE)
     settings = _acceptance(expectations)
@@ -160,7 +158,7 @@ def _accept(document: JsonObject, expectations: JsonObject) -> Callable[[], str]
 
 
 def _agent_challenge(document: JsonObject, expectations: JsonObject) -> Callable[[], str]:
-    """A challenge before the called agent: what it would sign and show."""
+    """Answer a challenge as the called agent."""
     text, now = _text(document, "document"), _instant(document)
     own = {"origin", "requests", "audiences", "services", "sd_card", "holder_key", "public", "proved", "caller_proved"}
     _closed(expectations, "expectations", own, set())
@@ -185,7 +183,7 @@ def _agent_challenge(document: JsonObject, expectations: JsonObject) -> Callable
 
 
 def _agent_proof(document: JsonObject, expectations: JsonObject) -> Callable[[], str]:
-    """The answer of the called agent, in front of its client."""
+    """Verify the called agent's answer as its client."""
     text, now = _text(document, "document"), _instant(document)
     _closed(expectations, "expectations", {"key_binding", "agent"}, _ACCEPTANCE)
     agent = ThisAgent(*(_text(_object(expectations["agent"], "agent"), name) for name in ("iss", "sub")))
@@ -198,14 +196,14 @@ def _agent_proof(document: JsonObject, expectations: JsonObject) -> Callable[[],
 
     def run() -> str:
         called = CalledAgent(issuers=parse_trusted_issuers(encode_json(document["trust"])), **settings)
-        answered = _Asked(record.consume(challenge, now) is True)
+        answered = _OneChallenge(record.consume(challenge, now) is True)
         return _compare_card(verify_agent_proof(parse_proof([text]), challenge, answered, called, now), document)
 
     return _outcome(run)
 
 
 def _card(document: JsonObject, expectations: JsonObject) -> Callable[[], str]:
-    """A card document that is to be registered; or a file that its author has it in."""
+    """Parse a card document, or a file with one."""
     parse = parse_card_file if document["kind"] == "card-file" else parse_card
     text = _text(document, "document")
     _closed(expectations, "expectations", set(), {"limits", "signers"})
@@ -235,7 +233,7 @@ _KINDS: Mapping[str, tuple[frozenset[str], str, _Runner]] = {
     "card": (frozenset(), "findings", _card),
     "card-file": (frozenset(), "findings", _card),
 }
-"""Kind → members of its own, the member that says what is accepted, and what runs it."""
+"""Kind → its own members, the member that describes an accepted outcome, and the function that runs it."""
 
 
 def _outcome(run: Callable[[], str]) -> Callable[[], str]:
@@ -304,7 +302,7 @@ def _limits(expectations: JsonObject) -> Limits:
 
 
 def _key_binding(given: JsonObject) -> KeyBinding:
-    """Read one of three: a challenge, an unsolicited audience, or no key binding."""
+    """Read the decision: a challenge, an unsolicited audience, or no key binding."""
     if "unbound" in given:
         _closed(given, "key_binding", {"unbound"}, set())
         return Unbound(_text(given, "unbound"))
@@ -316,14 +314,14 @@ def _key_binding(given: JsonObject) -> KeyBinding:
     window = FreshnessWindow(past, future)
     interaction_id = _text(given, "interaction_id") if "interaction_id" in given else None
     if "nonce" not in given:
-        return Unsolicited(audience, _Seen(_texts(given.get("seen", []), "seen")), window, interaction_id)
+        return Unsolicited(audience, _UsedNonces(_texts(given.get("seen", []), "seen")), window, interaction_id)
     if "seen" in given or given.get("answered", False) not in (True, False):
         raise Misuse("with a `nonce` goes `answered`, true or false, and no `seen`")
     challenge = Challenge(_text(given, "nonce"), audience, window, interaction_id)
-    return Answering(challenge, _Asked(given.get("answered") is not True))
+    return Answering(challenge, _OneChallenge(given.get("answered") is not True))
 
 
-class _Asked:
+class _OneChallenge:
     """A record of one challenge, which is open or was answered before."""
 
     def __init__(self, is_open: bool) -> None:
@@ -333,7 +331,7 @@ class _Asked:
         return self._is_open
 
 
-class _Seen:
+class _UsedNonces:
     """A record of nonces that this Holder used with this Verifier before."""
 
     def __init__(self, nonces: tuple[str, ...]) -> None:

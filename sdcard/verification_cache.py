@@ -1,22 +1,21 @@
 """A bounded cache of verified SD-Cards and parsed keys.
 
 A caller creates one ``VerificationCache`` for its process and passes it to ``verify_presentation``, ``verify_many``,
-``accept_sd_card`` and ``present``. Without one, nothing is kept between calls. The core has no cache of its own.
+``accept_sd_card`` and ``present``. Without one, nothing is stored between calls. The core has no other cache.
 
-What is stored:
+Entries:
 
-- an SD-Card: the exact Issuer-signed JWT and Disclosures, the key that verified the JWT, the profile and the limits
-  identify it. Its signature, its digests, the claims that the profile requires and its ``cnf`` were checked.
+- an SD-Card, identified by its exact Issuer-signed JWT and Disclosures, the Issuer's key, the profile and the limits.
+  Its signature, its digests, the claims that the profile requires and its ``cnf`` were checked.
 - a public key of a ``cnf`` claim, by its coordinates.
 - for a Holder, the SD-JWT of an accepted text, and the ``sd_hash`` of a presented selection.
 
-What is never stored: trust, times, ``aud``, status, published keys and single use are checked at every call. Only what
-a trusted Issuer signed is stored, so a forged text takes no space.
+Trust, times, ``aud``, status, published keys and single use are never stored: they are checked at every call. Only
+SD-Cards of trusted Issuers are stored, so a forged text takes no space.
 
-Side channel: a stored SD-Card verifies in about a third of the time. An attacker who has an SD-Card, presents it to
-this process and measures its answers precisely learns whether the process verified it before. Do not share a cache
-between tenants that must not learn this from each other. A stored SD-Card stays in memory, with its Disclosures, until
-newer entries replace it.
+Side channel: a stored SD-Card verifies in about a third of the time. An attacker who has an SD-Card, presents it and
+measures the time precisely learns whether the process verified it before. Do not share a cache between tenants that
+must not learn this. A stored SD-Card stays in memory, with its Disclosures, until newer entries replace it.
 """
 
 from collections import deque
@@ -29,14 +28,14 @@ from sdcard.errors import Misuse
 DEFAULT_CACHE_BYTES = 67_108_864
 """Room for about 1,000 SD-Cards of the usual size."""
 _SLOT = 4_096
-"""Bytes. The size of an entry is counted in slots, so that the oldest entries leave without a lock."""
+"""Bytes. The size of an entry is counted in slots, so that the oldest entries are evicted without a lock."""
 
 
 class VerificationCache:
     """A bounded cache of verified SD-Cards and parsed keys.
 
-    The oldest entries leave first. Threads may share a cache. Each step is one call into a dict or a deque, which the
-    interpreter does not interrupt. Two threads that store the same entry only make it leave earlier.
+    The oldest entries are evicted first. Threads may share a cache: each step is one call into a dict or a deque, which
+    is atomic. If two threads store the same entry, it is only evicted earlier.
 
     Args:
         max_bytes: the most that all entries take, by an estimate that is high for usual SD-Cards.
@@ -60,7 +59,7 @@ class VerificationCache:
         return self._entries.get(key)
 
     def store(self, key: Hashable, entry: object, size: int) -> None:
-        """Store an entry of about ``size`` bytes, and drop the oldest ones."""
+        """Store an entry of about ``size`` bytes, and evict the oldest ones."""
         slots = max(1, -(-size // _SLOT))
         if slots > self._slots:
             return
@@ -71,6 +70,6 @@ class VerificationCache:
                 self._entries.pop(self._order.popleft(), None)
 
     def clear(self) -> None:
-        """Drop every entry."""
+        """Evict every entry."""
         self._order.clear()  # first: an entry without a slot would never leave
         self._entries.clear()

@@ -150,7 +150,7 @@ def verify_presentation(
     Raises:
         Refused: with the rule that is broken, and its place.
         Misuse: when ``presentation`` is not a ``str``, ``now`` not an instant, or a status source or record must be
-        awaited.
+            awaited.
     """
     if expectations.is_awaited:
         raise Misuse(MUST_AWAIT)

@@ -50,8 +50,7 @@ class SignatureAlgorithm(StrEnum):
     Attributes:
         signature_size: bytes of a signature in JOSE form.
         digest: the digest algorithm of SD-Cards signed with this algorithm. It is the shortest whose collision
-            resistance
-        matches the signature (RFC 9901 9.4, R-33; decision 0005).
+            resistance matches the signature (RFC 9901 9.4, R-33; decision 0005).
         header_names: accepted values of ``alg``. RFC 9864 also calls EdDSA over Ed25519 ``Ed25519``.
     """
 

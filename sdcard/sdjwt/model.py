@@ -201,7 +201,7 @@ def parse_json_form(text: str, limits: Limits) -> AnySdJwt:
 
     Raises:
         Refused: ``sd-jwt.format`` for another shape, or a misplaced ``disclosures`` or ``kb_jwt``; ``jws.header`` for a
-        parameter that is protected and unprotected; ``jws.crit``; ``limit.bytes``; ``encoding.*`` or ``json.*``.
+            parameter that is protected and unprotected; ``jws.crit``; ``limit.bytes``; ``encoding.*`` or ``json.*``.
     """
     data = text.encode("utf-8", "surrogatepass")
     if len(data) > limits.presentation_bytes:

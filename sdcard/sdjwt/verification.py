@@ -47,8 +47,7 @@ class ProcessedPayload(NamedTuple):
         claims: the Processed SD-JWT Payload.
         revealed: every Disclosure with its place, parents before children.
         hidden: the number of digests without a Disclosure: decoys and withheld claims, which cannot be told apart
-            (R-58,
-        R-74).
+            (R-58, R-74).
         selective: the top-level claims that a Holder can withhold; then, sorted, claims of which it can withhold parts.
         emptied: objects and arrays that are empty because digests were removed.
         algorithm: of the digests and of ``sd_hash``: ``_sd_alg``, by default sha-256 (R-12).
@@ -80,8 +79,7 @@ def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Lim
 
     Raises:
         Refused: ``sd.*``, ``digest.*``, ``disclosure.*``, ``limit.digests``, ``encoding.*`` or ``json.*``. The place
-            inside
-        a Disclosure is the number of that Disclosure.
+            inside a Disclosure is the number of that Disclosure.
     """
     algorithm = DigestAlgorithm.SHA_256
     if SD_ALG in payload:
@@ -325,7 +323,7 @@ def read_unverified(text: str, limits: Limits) -> UnverifiedSdJwt:
 
     Raises:
         Refused: ``sd-jwt.format``, ``limit.*``, ``jws.format``, ``jws.header``, ``encoding.*``, ``json.*``, ``sd.*``,
-        ``digest.*`` or ``disclosure.*``.
+            ``digest.*`` or ``disclosure.*``.
         Misuse: when ``text`` is not a ``str``.
     """
     arrived = parse_sd_jwt(text, limits)
