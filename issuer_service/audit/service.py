@@ -195,7 +195,9 @@ async def verify_state(
     return verifier.finish_at(head), state
 
 
-async def _follow(verifier: ChainVerifier, database: Database, query: AuditQuery, tell: Callable[[int], None]) -> int | None:
+async def _follow(
+    verifier: ChainVerifier, database: Database, query: AuditQuery, tell: Callable[[int], None]
+) -> int | None:
     """The number of the last record."""
     last = query.after
     async for sequence, record in find_records(database, query):
