@@ -1,8 +1,7 @@
-"""Verify several presentations at once.
+"""Verification of several presentations at once.
 
-Threads compute the signatures; the rules are those of ``verify_presentation``. ``cryptography`` releases the
-interpreter while it verifies a signature. Whole verifications in threads were slower than one thread, because every
-signature hands the interpreter over.
+Threads verify the signatures, because ``cryptography`` releases the interpreter meanwhile. Whole verifications in
+threads were slower than in one thread, because every signature hands the interpreter over.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -30,11 +29,11 @@ class Task(Protocol):
     """Work in a pool, such as a ``concurrent.futures.Future``."""
 
     def cancel(self) -> bool:
-        """Cancel the work; false when it has begun."""
+        """Cancel the work; false if it has begun."""
         ...
 
     def result(self) -> object:
-        """Wait until the work is done, and raise what it raised."""
+        """Wait for the work, and raise its exception."""
         ...
 
 
@@ -72,11 +71,11 @@ class _PendingCache(VerificationCache):
 
 
 class _Attempt:
-    """A presentation of a batch, checked before its signatures are computed.
+    """A presentation of a batch, checked before its signatures are verified.
 
-    The first pass takes every signature for valid and notes it, so that threads can compute the signatures of all
-    presentations together. Its outcome counts only if each of them is valid; otherwise the presentation is checked
-    again by itself. New cache entries wait until then.
+    The first pass treats every signature as valid and notes it, so that threads verify the signatures of all
+    presentations together. If a signature is not valid, the presentation is checked again alone. New cache entries wait
+    until then.
     """
 
     def __init__(
@@ -111,7 +110,7 @@ class _Attempt:
             self._pending.commit()
 
     def finish(self) -> VerifiedCard | Refused:
-        """Ask for status and single use, and return the card or the refusal."""
+        """Check status and single use; return the card or the refusal."""
         if isinstance(self._outcome, Refused):
             return self._outcome
         _, expectations, now = self._arguments
@@ -132,23 +131,23 @@ def verify_many(
 ) -> list[VerifiedCard | Refused]:
     """Verify several presentations at once, as ``verify_presentation`` does.
 
-    No presentation affects the outcome of another. Several threads compute signatures; the calling thread does all
-    other work. Status sources and records are asked last, in the order given: of two answers to one challenge the first
+    No presentation affects the result of another. Several threads verify signatures; the calling thread does all other
+    work. Status sources and records are asked last, in the given order: of two answers to one challenge the first
     counts.
 
     Args:
         presentations: each with the Verifier's demands.
         now: the present instant, in Unix seconds.
         pool: provides other threads; its owner shuts it down.
-        threads: how many work at a time, the calling thread included.
+        threads: the number of threads, the calling thread included.
         cache: as for ``verify_presentation``.
 
     Returns:
-        For each presentation, in order, the verified card, or the refusal.
+    The verified card or the refusal of each presentation, in order.
 
     Raises:
-        Misuse: as ``verify_presentation``, or when ``threads`` is not at least 1; no source or record was asked then.
-        Exception: raised by a status source or record, other than ``Refused``; those after it are not asked.
+        Misuse: as ``verify_presentation``, or when ``threads`` is below 1; no source or record was asked then.
+        Exception: raised by a status source or record, other than ``Refused``; later presentations are not finished.
     """
     if type(threads) is not int or threads < 1:
         raise Misuse("at least one thread works")
@@ -170,8 +169,8 @@ def verify_many(
 class _Signatures:
     """The signatures of a batch.
 
-    The kernel's threads begin to verify them before all are noted, since the kernel works without the interpreter's
-    lock. ``cryptography`` takes the lock for each, so without the kernel they begin after that.
+    The kernel works without the interpreter's lock, so its threads start before all signatures are noted. Without the
+    kernel, threads start after that, because ``cryptography`` takes the lock for each signature.
     """
 
     def __init__(self, pool: ThreadPool, threads: int) -> None:
@@ -181,7 +180,7 @@ class _Signatures:
         self._helpers: list[Task] = []
 
     def begin(self) -> None:
-        """Let the kernel's threads wait for signatures, until ``close``."""
+        """Start the kernel's threads. They wait for signatures until ``close``."""
         if self._queue is not None:
             self._helpers += [self._pool.submit(self._queue.work) for _ in range(self._threads - 1)]
 
@@ -193,12 +192,12 @@ class _Signatures:
         return len(self._noted) - 1
 
     def close(self) -> None:
-        """Say that all are noted."""
+        """Tell the kernel's threads that all signatures are noted."""
         if self._queue is not None:
             self._queue.close()
 
     def compute(self) -> list[bool]:
-        """Compute whether each signature is valid."""
+        """Return whether each signature is valid."""
         if self._queue is None:
             valid = [False] * len(self._noted)
         else:

@@ -66,7 +66,8 @@ class TrustedIssuers:
             Refused: ``trust.expired``.
             Misuse: when ``now`` is not an instant.
         """
-        if not self.is_current(now):
+        check_instant(now)
+        if self.expires_at is not None and now >= self.expires_at:
             raise Refused(Rule.TRUST_EXPIRED, Where(Part.TRUST, ("exp",)), "Get the present trust document.")
 
     def key_for(self, issuer: object, kid: object, alg: object = None) -> PublicKey:

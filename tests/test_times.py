@@ -73,6 +73,7 @@ COMPARISONS = {
     "sdcard/jose/claims.py:check_already_valid": CLAIM,
     "sdcard/jose/claims.py:check_already_issued": CLAIM,
     "sdcard/trust.py:TrustedIssuers.is_current": DOCUMENT,
+    "sdcard/trust.py:TrustedIssuers.check_current": DOCUMENT,
     "sdcard/publishing/tokens.py:OwnTokens.scopes": "the end that an operator chose; no clock made it",
     "issuer_service/discovery/repository.py:_good": DOCUMENT,
     "issuer_service/discovery/repository.py:": "texts of rows whose both ends were looked at with the page",
