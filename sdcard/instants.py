@@ -32,7 +32,7 @@ class Clock(Protocol):
 
 
 def is_instant(value: object) -> TypeGuard[Instant]:
-    """Whether a value is a number of Unix seconds in the years 1970 to 9999."""
+    """Narrow a value to a number of Unix seconds in the years 1970 to 9999."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _END
 
 

@@ -65,5 +65,5 @@ _INTERACTION = re.compile(INTERACTION_PATTERN)
 
 
 def is_interaction_id(value: object) -> TypeGuard[str]:
-    """Whether a value is an interaction id that a header can carry."""
+    """Narrow a value to an interaction id that a header can carry."""
     return isinstance(value, str) and _INTERACTION.fullmatch(value) is not None
