@@ -18,22 +18,19 @@ from tests.shared import ROOT, shared_dir
 DOCUMENT = ROOT / "docs" / "wild-cards.md"
 MODELS, MESSAGES = "0.3.26", "1.3.0"
 
-HEAD = """# Cards as they are found in public
+HEAD = """# Public agent cards
 
-What `sdcard card check` says of 55 files that were found at agent-card addresses, beside what a2a-sdk {models} (its
-pydantic model) and {messages} (the parser of its client) say. The files are not part of this repository. Made by
-`python -m tests.external.wild_verdicts` from a real run; a test compares.
-
-How a card's generation is told, and what decides where nothing tells, is [a decision](decisions/0007-generations.md).
+This page compares `sdcard card check` with a2a-sdk {models} (its pydantic model) and {messages} (its client's parser) on 55 files from
+public agent-card addresses. The files are not part of this repository. `python -m tests.external.wild_verdicts` writes this
+page, and a test compares it. [Decision 0007](decisions/0007-generations.md) explains how the version of a card is detected.
 
 | | ours | a2a-sdk {models} | a2a-sdk {messages} |
 |---|---|---|---|
 """
 
 ROWS = """
-What each says, file by file. *Shape* is the classification by the collector of the files. With ours stand the rules and
-counts of errors and warnings; with the SDKs, how many faults they find and the first one. {messages} takes a card in
-which required fields are missing: these count as taken.
+*Shape* is the collector's classification of the file. Our column shows rules and counts of errors and warnings. The SDK
+columns show the number of faults and the first one. {messages} accepts cards without required fields: these count as taken.
 
 | file | shape | read as | ours | a2a-sdk {models} | a2a-sdk {messages} |
 |---|---|---|---|---|---|
