@@ -20,9 +20,10 @@ MODELS, MESSAGES = "0.3.26", "1.3.0"
 
 HEAD = """# Public agent cards
 
-This page compares `sdcard card check` with a2a-sdk {models} (its pydantic model) and {messages} (its client's parser) on 55 files from
-public agent-card addresses. The files are not part of this repository. `python -m tests.external.wild_verdicts` writes this
-page, and a test compares it. [Decision 0007](decisions/0007-generations.md) explains how the version of a card is detected.
+This page compares `sdcard card check` with a2a-sdk {models} (its pydantic model) and {messages} (its client's parser)
+on 55 files from public agent-card addresses. The files are not part of this repository.
+`python -m tests.external.wild_verdicts` writes this page, and a test compares it.
+[Decision 0007](decisions/0007-generations.md) explains how the version of a card is detected.
 
 | | ours | a2a-sdk {models} | a2a-sdk {messages} |
 |---|---|---|---|
@@ -30,7 +31,8 @@ page, and a test compares it. [Decision 0007](decisions/0007-generations.md) exp
 
 ROWS = """
 *Shape* is the collector's classification of the file. Our column shows rules and counts of errors and warnings. The SDK
-columns show the number of faults and the first one. {messages} accepts cards without required fields: these count as taken.
+columns show the number of faults and the first one. {messages} accepts cards without required fields: these count as
+taken.
 
 | file | shape | read as | ours | a2a-sdk {models} | a2a-sdk {messages} |
 |---|---|---|---|---|---|
