@@ -1,4 +1,4 @@
-"""What tests need of others and install for themselves: in ``build``, a folder for each state of what it is made of."""
+"""Programs of others that tests install into ``build``, in a folder for each version."""
 
 import fcntl
 import hashlib

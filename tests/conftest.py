@@ -72,14 +72,14 @@ def world() -> World:
 
 @pytest.fixture(scope="session")
 def hsm() -> Iterator[SoftHsm]:
-    """One for the whole session; each test makes tokens of its own."""
+    """A SoftHSM for the whole session; each test makes tokens of its own."""
     with softhsm() as found:
         yield found
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Cluster]:
-    """One server for the whole session; its database ``prepared`` has our tables, and nobody writes to it."""
+    """A PostgreSQL server for the session. No test writes to its database ``prepared``, which has the tables."""
     with cluster(crash_safe=False) as server:
         server.execute("postgres", "CREATE DATABASE prepared TEMPLATE template0")
         upgrade(server.url("prepared"))

@@ -1,4 +1,4 @@
-"""Which tests the default run leaves out: the groups, what puts a test into one, and what services ask of a test.
+"""The groups of tests that the default run leaves out, and the rule that puts a test into one.
 
 ``CONTRIBUTING.md`` gives the reason of each group. ``.ci/run`` runs them all.
 """

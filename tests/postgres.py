@@ -73,7 +73,7 @@ class Cluster:
         return [self.server.pid, *map(int, children)]
 
     def url(self, database: str, user: str = "app") -> str:
-        """For the registry; the password is one that nobody may see."""
+        """Return the URL for the registry. Its password must not be shown."""
         return f"postgresql+asyncpg://{user}:canary-password@127.0.0.1:{self.port}/{database}"
 
     def new_database(self, template: str = "template0") -> str:

@@ -48,7 +48,7 @@ class SoftHsm:
 
     @property
     def environment(self) -> dict[str, str]:
-        """For processes that use these tokens."""
+        """Return the environment of processes that use these tokens."""
         return {**os.environ, "SOFTHSM2_CONF": str(self.folder / "conf")}
 
     def address(self, label: str, pin: str = PIN) -> TokenAddress:

@@ -1,4 +1,4 @@
-"""How much work something is, counted and not timed: calls of functions, in Python and in C."""
+"""Work in calls of functions, in Python and in C, where a test must not measure time."""
 
 import sys
 from collections.abc import Callable

@@ -37,7 +37,7 @@ KEEPING = {
 
 
 class Why(StrEnum):
-    """Why strangers cannot fill a place at the expense of others."""
+    """Reasons why strangers cannot fill a place at the expense of others."""
 
     WORK = "lives for one piece of work, whose size is limited"
     CODE = "its keys are in the code, the settings or the policy"
@@ -175,7 +175,7 @@ def places(node: ast.AST, scope: tuple[str, ...], in_function: bool) -> Iterator
 
 
 def found() -> set[str]:
-    """Where anything is kept for longer than a call: attributes and names of modules that begin empty, and caches."""
+    """List attributes and module names that begin empty and outlive a call, and caches."""
     paths = [path for path in files(*PRODUCT) if not {"cli", "versions"} & set(path.parts)]
     return {f"{name_of(path)}:{one}" for path in paths for one in places(tree(path), (), False)}
 

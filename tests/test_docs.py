@@ -114,7 +114,7 @@ OUTSIDE = re.compile(r"\]\((https?:[^)\s]*)\)|<(https?:[^>\s]*)>")
 
 
 def test_links_to_elsewhere_are_whole() -> None:
-    """Nothing is fetched: that they lead somewhere, only their form can say here."""
+    """The form is checked; no link is fetched."""
     found = [
         (page.name, one or other) for page in PAGES for one, other in OUTSIDE.findall(page.read_text(encoding="utf-8"))
     ]

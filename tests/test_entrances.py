@@ -77,7 +77,7 @@ def server_keys(data: bytes) -> Any:
 
 
 def checked(data: bytes) -> Any:
-    """What the tool of MCP says, as a value or as the refusal that it stands for."""
+    """Return the answer of the MCP tool, or raise the refusal in it."""
     found = check_card(Document(document=data.decode("utf-8")))
     if not found.valid:
         raise Misuse(" ".join(str(one) for one in found.findings))
@@ -121,7 +121,7 @@ def encoded(document: Any) -> bytes:
 
 
 def why(read: Callable[[bytes], Any], data: bytes) -> str:
-    """What a person is told of a text that is refused."""
+    """Return the message for a person about a refused text."""
     with pytest.raises((Refused, Misuse)) as refused:
         read(data)
     return str(refused.value)

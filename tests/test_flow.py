@@ -167,7 +167,7 @@ def publish(town: Town) -> str:
 
 
 def discover(town: Town) -> str:
-    """Where the agent is that has the skill: of all that the registry gives, its endpoint alone leads on."""
+    """Find the agent with the skill, by its endpoint alone."""
     ran = town.run("discover", "--registry", town.registry, "--skill", cards.ID, "--context", "internal", "--json")
     [found] = ran.json["results"]
     [interface] = found["members"]["supportedInterfaces"]
@@ -176,7 +176,7 @@ def discover(town: Town) -> str:
 
 
 def fetch_from(town: Town, where: str, token: str | None) -> FetchedCard:
-    """From the well-known address, trusting the registry by its name: its keys come from its metadata."""
+    """Fetch from the well-known address, and trust the registry by name: its metadata has the keys."""
     keys = IssuerKeys(TrustedIssuers({town.registry: {}}))
     return fetch_card(where, keys, Checked(FetchedStatusLists(keys)), CLOCK.now(), LOOPBACK, token)
 
@@ -245,7 +245,7 @@ def delegate(town: Town) -> str:
 
 
 def read_one_thread(town: Town) -> list[dict[str, Any]]:
-    """What the registry and the tool server wrote down of the interaction, one behind the other."""
+    """Return the audit records of the interaction, first the registry's and then the tool server's."""
     exported = town.run("audit", "export", "--interaction-id", TRIP).out
     lines = f"{exported}{town.calls.read_text('ascii')}"
     records: list[dict[str, Any]] = [json.loads(line) for line in lines.splitlines()]

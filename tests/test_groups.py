@@ -53,7 +53,7 @@ def test_ci_prints_the_minutes_of_each_stage_also_when_one_fails() -> None:
 
 
 class Item:
-    """What ``groups_of`` looks at."""
+    """The attributes of a test that ``groups_of`` reads."""
 
     def __init__(self, nodeid: str, fixtures: tuple[str, ...] = (), **parameters: object) -> None:
         self.nodeid, self.fixturenames = nodeid, fixtures

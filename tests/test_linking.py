@@ -29,7 +29,7 @@ RECOMMENDED = {
 
 
 def at_most(predicted: float) -> float:
-    """What chance makes of a prediction in a thousand runs, at most."""
+    """Return the most that chance makes of a prediction in a thousand runs."""
     return predicted + 3 * math.sqrt(predicted)
 
 

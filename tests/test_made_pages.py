@@ -32,7 +32,7 @@ def listed() -> Iterator[str]:
 
 
 def test_every_row_of_the_lists_is_answered_once() -> None:
-    """Those of RFC 9901, SD-JWT VC and HAIP in ``docs/rules.md``, all others in ``docs/conformance.md``."""
+    """RFC 9901, SD-JWT VC and HAIP in ``docs/rules.md``, all others in ``docs/conformance.md``."""
     rows = Counter(listed())
     families = {row.partition("-")[0] for row in rows}
     answered = [row for row, _ in in_order()] + [answer.row for answer in EVERY]
@@ -41,7 +41,7 @@ def test_every_row_of_the_lists_is_answered_once() -> None:
 
 
 def test_no_row_is_answered_twice() -> None:
-    """Those of a standard whose rows no list has, too."""
+    """Also rows of standards that have no list."""
     assert [row for row, times in Counter(answer.row for answer in EVERY).items() if times > 1] == []
 
 

@@ -58,7 +58,7 @@ def kid_of(card: str) -> object:
 
 
 def verify(world: World, card: str, agent: InMemorySigner, trust: TrustedIssuers) -> str:
-    """What a Verifier with this trust makes of a presentation."""
+    """Verify a presentation with this trust."""
     everyone = TrustedIssuers.of(ISSUER, OLD.public_key, NEXT.public_key)
     held = accept_sd_card(card, Acceptance(issuers=everyone), agent.public_key, world.clock.now())
     challenge = world.verifier.challenge()

@@ -103,7 +103,7 @@ def test_every_member_is_explained() -> None:
 
 
 def test_no_private_key_is_in_a_vector() -> None:
-    """What looks like one, where a vector is about that, is no key."""
+    """A vector about private keys holds a text that looks like one."""
     for data in VECTORS.values():
         for key in re.findall(r"\{[^{}]*\"kty\"[^{}]*\}", data.decode()):
             private = {name: value for name, value in json.loads(key).items() if name in PRIVATE_MEMBERS}
@@ -232,7 +232,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_npms_library_accepts_every_vector_that_must_be_accepted(node: Path) -> None:
-    """What it accepts beyond that is its own affair; what it would refuse or read otherwise would speak against us."""
+    """It may accept more. A refusal or another reading would be a fault of the vector."""
     command = ["node", "check.mjs", "--json", str(ROOT / "vectors")]
     done = subprocess.run(command, cwd=node, capture_output=True, text=True, timeout=120, check=True)
     counts = json.loads(done.stdout)

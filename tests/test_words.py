@@ -72,9 +72,9 @@ def test_a_banned_phrase_is_found_across_lines_of_a_comment() -> None:
     ]
 
 
-def docstrings() -> Iterator[tuple[str, str, bool]]:
+def docstrings(*folders: str) -> Iterator[tuple[str, str, bool]]:
     """List docstrings: their place, their first line, and whether they are of a function that answers yes or no."""
-    for path in files(*CODE):
+    for path in files(*folders):
         if not is_checked(name_of(path)):
             continue
         for node in ast.walk(tree(path)):
@@ -82,17 +82,21 @@ def docstrings() -> Iterator[tuple[str, str, bool]]:
                 returns = None if isinstance(node, ast.Module | ast.ClassDef) else node.returns
                 answers = returns is not None and "bool" in ast.unparse(returns).lower()
                 text = ast.get_docstring(node) or ""
-                yield f"{name_of(path)}:{node.body[0].lineno}: {text[:60]}", text.partition("\n")[0], answers
+                yield (
+                    f"{name_of(path)}:{node.body[0].lineno if node.body else 1}: {text[:60]}",
+                    text.partition("\n")[0],
+                    answers,
+                )
 
 
 def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
     """The word "Whether" is for functions that answer yes or no."""
     assert not [
         place
-        for place, first, answers in docstrings()
+        for place, first, answers in docstrings(*CODE, "tests")
         if CLAUSE.match(first) or (first.startswith("Whether ") and not answers)
     ]
 
 
 def test_docstrings_begin_with_a_short_line() -> None:
-    assert not [place for place, first, _ in docstrings() if len(first) > 80]
+    assert not [place for place, first, _ in docstrings(*CODE) if len(first) > 80]

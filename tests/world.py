@@ -145,13 +145,13 @@ def decode_part(text: str) -> Any:
 
 
 def payload_of(sd_jwt: SdJwt) -> JsonObject:
-    """What the Issuer signed."""
+    """Return the payload that the Issuer signed."""
     payload: JsonObject = decode_part(sd_jwt.issuer_jwt.split(".")[1])
     return payload
 
 
 def outcome(action: Callable[[], T]) -> T | Refused:
-    """What an action gives, or its refusal. Anything else that it raises goes through, and fails the test."""
+    """Return the result of an action, or its refusal. Other errors fail the test."""
     try:
         return action()
     except Refused as refusal:
@@ -369,7 +369,7 @@ class WorldVerifier:
 
 
 class World:
-    """One Issuer, one Holder with an SD-Card of context ``full``, one Verifier that has asked for it.
+    """An Issuer, a Holder with an SD-Card of context ``full``, and a Verifier with a challenge.
 
     Holder and Verifier share a cache, so that tests meet what is stored as well as what is new.
     """
@@ -384,12 +384,12 @@ class World:
         self.challenge = self.verifier.challenge()
 
     def show(self, sd_jwt: SdJwt, algorithm: DigestAlgorithm = DigestAlgorithm.SHA_256, **changes: Any) -> VerifiedCard:
-        """What the Verifier makes of an SD-JWT that its Holder binds, whatever is in it."""
+        """Bind an SD-JWT of any content as its Holder does, and verify it."""
         challenge = self.verifier.challenge()
         return self.verifier.verify(self.holder.bind(sd_jwt, challenge, algorithm=algorithm), challenge, **changes)
 
     def show_claims(self, changes: Mapping[str, Any], *disclosures: Disclosure | str, **settings: Any) -> VerifiedCard:
-        """What the Verifier makes of these changes to the claims of a good SD-Card."""
+        """Change the claims of a valid SD-Card, bind and verify it."""
         return self.show(self.issuer.sd_jwt(self.issuer.claims(changes), *disclosures), **settings)
 
 

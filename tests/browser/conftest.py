@@ -1,4 +1,4 @@
-"""One browser for the tests of a module, since an event loop runs as long as it does; pages must stay silent."""
+"""Fixtures: one browser for the tests of a module, and pages that must stay silent."""
 
 from collections.abc import Iterator
 

@@ -32,7 +32,7 @@ class Reception:
         self.reader = desk.new_token("auditor@example.org", [Scope.AUDIT_READ])
 
     def sign_in(self, page: Page, token: str | None = None) -> None:
-        """As a person does."""
+        """Sign in on the page."""
         page.goto(f"{self.address}/console")
         page.fill("#token", token or self.token)
         follow(page, "main button")

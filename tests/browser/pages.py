@@ -54,7 +54,7 @@ class Watched:
         return self
 
     def run(self, name: str, *arguments: Any) -> Any:
-        """What one of the page's functions gives."""
+        """Call one of the page's functions."""
         return self.page.evaluate("([name, args]) => window.inspector[name](...args)", [name, list(arguments)])
 
     def run_all(self, name: str, arguments: list[Any]) -> list[Any]:
@@ -68,7 +68,7 @@ class Watched:
         return found
 
     def assert_silent(self) -> None:
-        """Nothing but the page was asked for, and nothing was wrong."""
+        """Assert that the page requested nothing but itself and reported no error."""
         assert self.requests == [self.address]
         assert self.complaints == []
 

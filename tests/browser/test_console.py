@@ -341,7 +341,7 @@ def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(
 
 
 def problems(page: Page, axe: str, width: int) -> list[object]:
-    """What axe-core finds, and whether the page is wider than the screen."""
+    """Return the findings of axe-core, and whether the page is wider than the screen."""
     page.evaluate(axe)
     found = page.evaluate(
         "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})"

@@ -63,7 +63,7 @@ def cards() -> dict[str, JsonObject]:
 
 
 def explained(document: JsonObject, policy: DisclosurePolicy, profile: str, partner: Partner | None) -> Any:
-    """What ``sdcard policy explain --json`` prints."""
+    """Return the output of ``sdcard policy explain --json``."""
     card = examine_document(document).card
     assert card
     try:

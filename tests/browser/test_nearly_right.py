@@ -1,4 +1,4 @@
-"""What people paste that is nearly right, or belongs elsewhere; whose text a refusal is about; what is read aloud."""
+"""Input that is nearly right or in the wrong field; the subject of a refusal; screen readers."""
 
 import json
 import random

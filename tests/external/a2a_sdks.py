@@ -17,7 +17,7 @@ ANSWER_S = 60
 
 
 def ask_sdk(version: str, script: str, question: Any) -> Any:
-    """What a script of ours prints as JSON, run with that SDK; it finds the question, as JSON, on standard input."""
+    """Run a script with that SDK, with the question as JSON on standard input, and return the JSON that it prints."""
     ran = subprocess.run(
         [sdk_python(version), "-I", "-c", script],
         input=json.dumps(question),

@@ -1,4 +1,4 @@
-"""One Node process for all tests that ask npm's libraries."""
+"""Fixture: one Node process for all tests that ask libraries of npm."""
 
 from collections.abc import Iterator
 

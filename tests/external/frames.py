@@ -1,4 +1,4 @@
-"""What others write to say which claims are selective, as ``Disclosable`` values of ours; and issuing from these.
+"""The ways in which others mark selective claims, read as ``Disclosable`` values, and issuance from these.
 
 ``specification.yml`` tags claims with ``!sd``. ``sd-jwt-tests`` lists dotted paths; ``sd-jwt-js`` has nested frames.
 """

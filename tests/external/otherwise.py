@@ -1,4 +1,4 @@
-"""What we answer otherwise than a public vector says: every case by name, with our answer and the reason.
+"""The public vectors that get another answer here: each by name, with the answer and the reason.
 
 Nothing else in ``tests/external`` may disagree with a vector, and a test that runs a folder asserts that it met every
 name listed here for it.

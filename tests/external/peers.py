@@ -1,4 +1,4 @@
-"""What the tests of peer libraries share: the same keys and claims for everybody, and our side of the comparison."""
+"""Keys and claims for the tests of peer libraries, and this library's side of the comparison."""
 
 import time
 from typing import Any
@@ -74,7 +74,7 @@ def ours(
 
 
 def presented(world: World, paths: tuple[str, ...]) -> str:
-    """What our Holder sends of the world's own SD-Card when asked for these paths."""
+    """Present these paths of the world's own SD-Card."""
     held = world.holder.accept()
     selection = select_paths(held, [ClaimPath.parse(one, Where(Part.REQUEST)) for one in paths])
     return world.holder.present(world.challenge, world.holder.card, selection)

@@ -54,7 +54,7 @@ FEW = settings(max_examples=4, phases=[Phase.generate], suppress_health_check=li
 
 
 def convert_all(documents: Iterable[JsonObject], target: str) -> list[JsonObject]:
-    """What comes of them; a random card may require only what the other version cannot express."""
+    """Convert the cards. A random card may require only what the other version cannot express."""
     made: list[JsonObject] = []
     for document in documents:
         card = read_card(document)
@@ -86,7 +86,7 @@ def wild(kind: str) -> dict[str, JsonObject]:
 
 
 def test_wild_1_0_cards_become_0_3_cards_that_the_sdk_reads() -> None:
-    """Whose authors left out what 0.3 demands would not be read; there are none."""
+    """No wild card lacks a member that 0.3 requires."""
     ours = convert_all(wild("a2a/1.0").values(), "a2a/0.3")
     assert len(ours) >= 5
     read = ask_sdk("0.3.26", READ_0_3, ours)
@@ -155,7 +155,7 @@ def test_a_card_with_two_oauth_flows_is_lost_on_the_sdk_and_not_on_us() -> None:
 
 @pytest.mark.parametrize("context", ["internal", "diagnostic", "full"])
 def test_what_a_verifier_got_is_read_by_the_sdk_when_it_is_complete(world: World, context: str) -> None:
-    """In every other context it is no card, and is refused (``tests/sdcard/cards/test_partial.py``)."""
+    """Other contexts give no complete card: ``tests/sdcard/cards/test_partial.py``."""
     for name, version, script in (
         ("georoute.json", "1.3.0", READ_STRICTLY_1_3),
         ("georoute-0.3.json", "0.3.26", READ_0_3),

@@ -138,7 +138,7 @@ def request(text: str) -> SendMessageRequest:
 
 
 async def said(client: Any, text: str) -> list[str]:
-    """What an agent answers, event by event."""
+    """Return an agent's answer, event by event."""
     kinds = []
     async for event in client.send_message(request(text)):
         kind = event.WhichOneof("payload")

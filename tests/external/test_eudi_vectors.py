@@ -1,4 +1,4 @@
-"""What the EU's Kotlin library is tested with: RS256, older drafts, JSON forms, and texts that are no SD-JWT at all."""
+"""Vectors of the EU's Kotlin library: RS256, older drafts, JSON forms, and texts that are no SD-JWT."""
 
 from functools import partial
 from typing import Any

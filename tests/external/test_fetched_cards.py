@@ -1,4 +1,4 @@
-"""What servers of the a2a-sdk answer at well-known addresses, relayed byte for byte, as ``fetch_card`` finds it."""
+"""``fetch_card`` against servers of the a2a-sdk, whose answers are relayed byte for byte."""
 
 import base64
 import json

@@ -30,7 +30,7 @@ DECOYS = 3
 
 
 def generated(file: Path) -> Path:
-    """Where the generator put what it made of a specification."""
+    """Return the folder with the generator's output for a specification."""
     whole = next(one for one in file.parents if one.name == "specs").parent
     under = whole / {"testcases": "generated_tests", "examples": "generated_examples"}[file.parent.parent.name]
     return (under if under.is_dir() else whole / "generated") / file.parent.name

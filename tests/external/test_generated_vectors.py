@@ -1,4 +1,4 @@
-"""What the reference implementation made of the examples of the drafts and of its own test cases.
+"""Vectors that the reference implementation made of the drafts' examples and of its own test cases.
 
 Folders ``sd-jwt-python``, ``ietf-sd-jwt-draft`` and ``ietf-sd-jwt-vc``: compact and JSON forms, with and without key
 binding. Issuances show everything, so their processed payload is the user's claims; presentations show a part.
@@ -30,7 +30,7 @@ ANSWERS = {
 
 
 def answer(name: str, case: Case) -> str:
-    """What became of the case; raises where that is not what is expected."""
+    """Return the outcome of the case; raise where it is not the expected one."""
     assert case["expected"] == "accept"
     found = outcome(lambda: run(name, case))
     listed = OTHERWISE.get(f"{name}/{case['id']}")

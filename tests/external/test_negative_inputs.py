@@ -1,4 +1,4 @@
-"""What each peer makes of the same hostile inputs, as `docs/peers.md` tells: 55 to refuse, 30 to accept.
+"""The same hostile inputs at each peer, as in `docs/peers.md`: 55 to refuse, 30 to accept.
 
 Each is called as its documentation says, with the key, audience, nonce and clock of the case wherever it takes them. A
 column of ours stands beside them. The document's tables are compared with what is measured, number by number.
@@ -34,7 +34,7 @@ PROFILE_ONLY = ("needs a non-empty string vct", "needs a W3C VCDM @context")
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One input: what a Verifier knows, and what must come of it."""
+    """An input, the Verifier's expectations and the required outcome."""
 
     name: str
     text: str

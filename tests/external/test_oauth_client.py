@@ -78,7 +78,7 @@ def test_a_client_that_others_wrote(tmp_path: Path) -> None:
 
 
 def ask_authlib(asked: dict[str, Any]) -> Any:
-    """What the client prints."""
+    """Return the output of the client."""
     ran = subprocess.run(
         [python_with("authlib", WANTED), "-I", "-c", CLIENT], input=json.dumps(asked), capture_output=True, text=True,
         timeout=60, env={"AUTHLIB_INSECURE_TRANSPORT": "1", "no_proxy": "*"}, check=False,

@@ -1,4 +1,4 @@
-"""What went wrong for others: every presentation of ``../shared/cases`` and what else the core alone can answer.
+"""Faults of other implementations: every case of ``../shared/cases`` that the core alone can answer.
 
 One adapter reads the cases' own words. Categories of refusal map to rules of ours, with the part they are in, by one
 table. Whatever is raised other than ``Refused`` or ``Misuse`` fails the test.
@@ -87,7 +87,7 @@ INPUTS = 56
 
 
 def disagreement(given: Case, expected: Case) -> str | None:
-    """How the outcome differs from what is expected, if it does."""
+    """Describe the difference between the outcome and the expectation, if any."""
     try:
         members = verify(given).members
     except Misuse:

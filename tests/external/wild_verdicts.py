@@ -1,4 +1,4 @@
-"""What we, and two a2a-sdks, say of every wild card: writes ``docs/wild-cards.md`` from a real run.
+"""Verdicts on every wild card, by this library and two a2a-sdks: writes ``docs/wild-cards.md``.
 
 ``python -m tests.external.wild_verdicts``
 """
@@ -41,7 +41,7 @@ taken.
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One file: what it is said to be, what we say, and the faults that the SDKs find."""
+    """A file, its claimed format, our verdict, and the faults that the SDKs find."""
 
     file: str
     shape: str

@@ -53,7 +53,7 @@ class Tap:
         await self.app(scope, received, sending)
 
     def read(self) -> bytes:
-        """What passed since the last time."""
+        """Return the log lines since the last call."""
         sent, self.sent = self.sent, b""
         return sent
 
@@ -87,14 +87,14 @@ def verifier(registry: str, audience: str, seen: list[VerifiedCard]) -> Starlett
 
 @dataclass
 class Owner:
-    """Whose agents these are: a client of the registry's token endpoint."""
+    """The owner of these agents: a client of the registry's token endpoint."""
 
     name: str
     token: str = field(repr=False)
     registry: str
 
     async def ask(self, path: str, **form: str) -> Any:
-        """One question to the endpoint."""
+        """Send a request to the endpoint."""
         async with httpx2.AsyncClient(trust_env=False, auth=(self.name, self.token)) as client:
             return (await client.post(self.registry + path, data=form)).json()
 

@@ -1,4 +1,4 @@
-"""One card with a canary in every part, and which of them each context shows: written by hand, from the README."""
+"""A card with a canary in every part, and the canaries that each context shows, from the README."""
 
 import base64
 import re

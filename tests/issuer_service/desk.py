@@ -223,7 +223,7 @@ class Desk:
                 seed_lists(self.url)
 
     def signers(self) -> dict[KeyUse, InMemorySigner]:
-        """What signs what."""
+        """Return the signer of each use."""
         cards_and_lists = {KeyUse.CARDS: self.signer, KeyUse.STATUS: self.status_signer}
         return {**cards_and_lists, KeyUse.AUDIT: self.audit_signer, KeyUse.TOKENS: self.token_signer}
 
@@ -267,11 +267,11 @@ class Desk:
         ]
 
     def verdict(self, *checkpoints: Checkpoint) -> Verdict:
-        """What the way along the audit chain shows."""
+        """Verify the registry's audit chain."""
         return verdict_of(self.url, *checkpoints)
 
     def differences(self) -> list[tuple[str, str]]:
-        """What is wrong with the chain, or not in the tables as it says; but for keys and tokens without a record."""
+        """List faults of the chain and of the tables beside it, except keys and tokens without a record."""
         return differences(self.url, self.recorded)
 
     def publish(self) -> None:
@@ -284,7 +284,7 @@ class Desk:
 
 
 def ask(url: str, question: Callable[[Database], Awaitable[T]]) -> T:
-    """What a database of its own answers."""
+    """Run a work on the registry's database, over a connection of its own."""
 
     async def asking() -> T:
         database = open_database(url)
@@ -299,14 +299,14 @@ def ask(url: str, question: Callable[[Database], Awaitable[T]]) -> T:
 def changing(
     work: Callable[Concatenate[Connection, P], T], *arguments: P.args, **named: P.kwargs
 ) -> Callable[[Database], Awaitable[T]]:
-    """One transaction, to be asked of a database."""
+    """Make a work that runs in one transaction."""
     return lambda database: database.change(work, *arguments, **named)
 
 
 def reading(
     work: Callable[Concatenate[Connection, P], T], *arguments: P.args, **named: P.kwargs
 ) -> Callable[[Database], Awaitable[T]]:
-    """One read, to be asked of a database."""
+    """Make a work that reads once."""
     return lambda database: database.read(work, *arguments, **named)
 
 
@@ -351,7 +351,7 @@ def differences(url: str, recorded: bool = True) -> list[tuple[str, str]]:
 
 
 def verdict_of(url: str, *checkpoints: Checkpoint) -> Verdict:
-    """What the way along the audit chain of a database shows."""
+    """Verify the audit chain of a database."""
     return ask(url, lambda database: verify_database(database, checkpoints, lambda _: None))
 
 
@@ -398,7 +398,7 @@ class OpenDesk:
         return [one["agent_id"] for one in answer.json()["results"]]
 
     def read(self) -> httpx2.Response:
-        """What needs the database to answer, and nothing else: 404 when it does."""
+        """Send a request that only needs the database: 404 if it works."""
         return self.get(f"/status/{'0' * 32}")
 
     def get(self, path: str) -> httpx2.Response:

@@ -180,7 +180,7 @@ def test_every_endpoint_of_a_card_is_limited(shape: Object) -> None:
 
 
 def endpoints(shape: Shape, segments: tuple[Segment, ...]) -> Iterator[ClaimPath]:
-    """Where a specification has a URL that programs connect to."""
+    """Return the places of URLs that programs connect to, by specification."""
     if isinstance(shape, Url) and shape.reach is Reach.ENDPOINT:
         yield ClaimPath(segments)
     elif isinstance(shape, ArrayOf):

@@ -135,7 +135,7 @@ class Life:
         return accept_sd_card(self.cards[agent], Acceptance(issuers=trusted), self.signers[agent].public_key, self.now)
 
     def verify(self, agent: str) -> VerifiedCard:
-        """What the Verifier makes of a presentation of now."""
+        """Make a presentation now and verify it."""
         held, challenge = self.held(agent), new_challenge(AUDIENCE, self.desk.salts)
         text = str(present(held, select_all(held), challenge, self.signers[agent], self.now))
         expected = Expectations(
@@ -146,7 +146,7 @@ class Life:
         return verify_presentation(text, expected, self.now)
 
     def verify_found(self, text: str) -> VerifiedCard:
-        """What the Verifier makes of an SD-Card from discovery."""
+        """Verify an SD-Card from discovery."""
         trusted = self.keys.for_presentation(text, self.now)
         expected = Expectations(issuers=trusted, key_binding=Unbound("found"), status=Checked(self.lists))
         return verify_presentation(text, expected, self.now)

@@ -1,4 +1,4 @@
-"""Where settings come from, what is refused, and that nothing shown of them is secret."""
+"""Sources of settings, refused settings, and secrets that are not shown."""
 
 import json
 from pathlib import Path

@@ -33,7 +33,7 @@ TRICKLES = {
 
 @pytest.fixture(params=[0.5])
 def port(request: pytest.FixtureRequest, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """Of a registry that is patient for so many seconds."""
+    """Serve a registry with this timeout, and return its port."""
     monkeypatch.setattr(connections.BoundedProtocol, "patience", request.param)
     monkeypatch.setattr(connections, "_LOOK", 0.05)
     listening = bind()
@@ -86,7 +86,7 @@ def test_who_reads_slowly_is_not(port: int) -> None:
 
 
 def answer(port: int, pause: float) -> bytes:
-    """Of many requests at once, some of it at a time."""
+    """Answer requests in parts, several at once."""
     read, count = bytearray(), 20
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -190,7 +190,7 @@ def test_the_second_request_of_a_connection_is_looked_at_too(port: int) -> None:
 
 
 def exchange(port: int, sent: bytes) -> bytes:
-    """What comes back until the registry hangs up, or says no more for a while."""
+    """Read until the registry closes the connection or is silent for a while."""
     found = b""
     with socket.create_connection(("127.0.0.1", port)) as client:
         client.sendall(sent)

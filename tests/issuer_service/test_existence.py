@@ -1,4 +1,4 @@
-"""Nothing tells what is hidden: what exists and is not the caller's is answered like what does not exist.
+"""Each route answers alike for what does not exist and for what is not the caller's.
 
 Every route of the registry is asked about both. A route that is not in one of the tables fails the test.
 """
@@ -107,7 +107,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Probe:
-    """One way to ask a route about a thing of some kind. ``why``: the reason why it may tell; empty: it must not."""
+    """A request to a route about a kind of thing. ``why`` is the reason why the answer may differ, or empty."""
 
     kind: str
     ask: Ask
@@ -314,7 +314,7 @@ def scene(desk: Desk) -> Iterator[Scene]:
 
 
 def with_more(desk: Desk, scene: Scene) -> Scene:
-    """What else there is to ask about."""
+    """Add the remaining probes."""
     scene.office.show("a", "b", interaction_id="task-1")
     cursors = (encode_base64url(one.encode()) for one in ("eva", "evb"))
     scene.theirs["cursor"], scene.none["cursor"] = cursors
@@ -470,7 +470,7 @@ def test_who_met_many_ids_of_others_registers_nothing_for_a_while(desk: Desk) ->
 
 
 def test_each_key_of_a_refused_registration_counts(desk: Desk) -> None:
-    """One that was named among ten tells of all ten."""
+    """A refusal that named one of ten keys would tell about all ten."""
     eve = desk.new_token("eve")
     with desk.open(rates=rates(60)) as registry:
         registry.register(request("theirs", public_key=jwk(key(91))))

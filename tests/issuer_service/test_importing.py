@@ -195,7 +195,7 @@ def test_what_is_too_long_is_refused_whatever_its_beginning_says(desk: Desk, tmp
 
 
 def test_each_line_is_counted_once_also_when_its_transaction_is_tried_again(desk: Desk, tmp_path: Path) -> None:
-    """In an empty registry the first line opens the status lists, and those that follow it find them there."""
+    """The first line opens the status lists of an empty registry for all others."""
     taken = {"public_key": jwk(key(1001))}
 
     status, outcome, said = run(tmp_path, desk, write(tmp_path, line(1), line(2, **taken), line(3), line(4), line(5)))

@@ -53,7 +53,7 @@ ROUNDS = int(os.environ.get("SDCARD_TEST_ROUNDS", "3"))
 
 @contextmanager
 def registries(folder: Path, url: str, count: int = 1) -> Iterator[list[tuple[str, "subprocess.Popen[bytes]"]]]:
-    """So many processes, started together, on one database; the first one makes the keys."""
+    """Start that many processes at once on one database; the first makes the keys."""
     if not (folder / "key-encryption.key").exists():
         create_private_file(folder / "key-encryption.key", encode_base64url(KEK_SECRET))
     own = {
@@ -165,7 +165,7 @@ def agent(number: int) -> dict[str, Any]:
 
 
 def token_of(desk: Desk, subject: str = "alice") -> str:
-    """One that holds by the system's clock, which these processes go by."""
+    """Make a token that is valid by the system's clock, which these processes use."""
     desk.clock = MovableClock(time.time())
     return desk.new_token(subject)
 
@@ -237,7 +237,7 @@ def test_four_processes_on_one_database_are_one_registry(postgres: Cluster, tmp_
 
 
 def test_one_key_or_nonce_at_four_processes_registers_once(postgres: Cluster, tmp_path: Path) -> None:
-    """Of BUG-079 what a registry has: a nonce, sent to several workers, counts once."""
+    """BUG-079: a nonce that is sent to several workers counts once."""
     url = postgres.url(postgres.new_database())
 
     with registries(tmp_path, url, count=4) as started:

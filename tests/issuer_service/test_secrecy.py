@@ -1,4 +1,4 @@
-"""Nothing that a client sent is logged, and what was withheld or secret occurs nowhere but where it belongs."""
+"""No log has a value that a client sent; withheld and secret values occur only where they belong."""
 
 import base64
 import json

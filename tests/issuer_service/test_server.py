@@ -45,7 +45,7 @@ MEBIBYTE = 1024 * 1024
 
 
 def served_environment(folder: Path, port: int) -> dict[str, str]:
-    """For a registry in a process of its own: fresh keys and a fresh database in the folder."""
+    """Return the environment of a registry process: fresh keys and a fresh database in the folder."""
     others = {name: value for name, value in os.environ.items() if not name.startswith("SDCARD_TEST_")}
     return {
         **others,
@@ -227,7 +227,7 @@ def test_a_huge_header_is_refused_and_stops_nobody(tmp_path: Path) -> None:
 
 
 def send_huge_header(address: str) -> int:
-    """How much of 40 MiB is sent before the registry hangs up."""
+    """Send 40 MiB, and return how much was sent before the registry hung up."""
     port = int(address.rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
         client.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\nx: ")

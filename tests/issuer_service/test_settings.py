@@ -1,4 +1,4 @@
-"""What an operator chooses, and what is no choice."""
+"""Settings: allowed values, and values that are refused."""
 
 from pathlib import Path
 

@@ -220,7 +220,7 @@ def refused(headers: Iterable[tuple[bytes, bytes]], body: bytes) -> object:
 
 @pytest.fixture(scope="module")
 def sides(tmp_path_factory: pytest.TempPathFactory, postgres: Cluster) -> Iterator[tuple[Side, Side]]:
-    """One registry on SQLite and one on PostgreSQL, which are asked the same."""
+    """A registry on SQLite and one on PostgreSQL, which get the same requests."""
     desks = [
         Desk(tmp_path_factory.mktemp("sqlite")),
         Desk(tmp_path_factory.mktemp("postgresql"), postgres.url(postgres.new_database("prepared"))),
@@ -289,7 +289,7 @@ def bodies_of(path: str, plain: str) -> Iterator[Sent]:
 
 
 def places(value: object, here: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Of every text, number and flag."""
+    """Return the places of all texts, numbers and flags."""
     if isinstance(value, dict | list):
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
             yield from places(inner, (*here, key))
@@ -298,7 +298,7 @@ def places(value: object, here: tuple[str | int, ...] = ()) -> Iterator[tuple[st
 
 
 def named(value: object) -> Iterator[tuple[str | int, ...]]:
-    """Of every member whose value is a text, number or flag."""
+    """Return the members whose value is a text, number or flag."""
     return (place for place in places(value) if isinstance(place[-1], str))
 
 

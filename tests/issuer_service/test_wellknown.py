@@ -1,4 +1,4 @@
-"""What anybody may fetch."""
+"""Published keys and metadata, which anyone may fetch."""
 
 import pytest
 

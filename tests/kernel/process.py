@@ -1,4 +1,4 @@
-"""What a process does to the kernel: it ends while threads run, forks, and brings large inputs and odd arguments."""
+"""A process that ends while threads run in the kernel, forks, and brings large inputs and odd arguments."""
 
 import os
 import subprocess

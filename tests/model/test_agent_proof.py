@@ -25,7 +25,7 @@ FLAWS = {
 
 
 def explore(folder: Path, *options: str) -> str:
-    """What the exhaustive search prints."""
+    """Return the output of the exhaustive search."""
     for program in ("spin", "cc"):
         if shutil.which(program) is None:
             unavailable(f"{program} is not installed")

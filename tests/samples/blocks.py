@@ -19,7 +19,7 @@ _FENCE = re.compile(
 
 @dataclass(frozen=True)
 class Block:
-    """One sample.
+    """A sample.
 
     Attributes:
         page: of the repository.

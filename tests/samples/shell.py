@@ -1,4 +1,4 @@
-"""One shell for the commands of a page, as a reader has it: what a sample sets, the next one finds."""
+"""A shell for the commands of a page, with the state that earlier samples left."""
 
 import os
 import re
@@ -76,7 +76,7 @@ class Shell:
         self._say(f"trap 'echo; echo {_ENDED}' EXIT")
 
     def run(self, text: str) -> str:
-        """What the commands print; a status that is not 0 fails the test, with what they say."""
+        """Return the output of the commands; fail the test with it if the status is not 0."""
         sample = self.folder / "sample"
         sample.write_text(self.adapted(text), encoding="utf-8")
         assert self._bash.stdout
@@ -146,7 +146,7 @@ class Shell:
 
 
 def _furnish(folder: Path) -> None:
-    """What a reader has who begins: the checkout's folders, and a virtual environment."""
+    """Make a beginner's folder: links to the checkout's folders, and a virtual environment."""
     (folder / "elsewhere").mkdir()
     (folder / ".venv" / "bin").mkdir(parents=True)
     (folder / ".venv" / "bin" / "activate").touch()

@@ -90,7 +90,7 @@ def test_every_sample_has_a_language_that_is_run_or_compared() -> None:
 
 @pytest.fixture(scope="session")
 def registered(tmp_path_factory: pytest.TempPathFactory) -> Registered:
-    """What most pages take for granted: a registry, a token, a registered agent, and what it got."""
+    """Start a registry with a token and a registered agent, as most pages assume."""
     shell = Shell(tmp_path_factory.mktemp("registered"))
     try:
         shell.run(
@@ -107,7 +107,7 @@ def registered(tmp_path_factory: pytest.TempPathFactory) -> Registered:
 
 @pytest.fixture
 def shell(page: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Shell]:
-    """For one page; its registry runs, but for pages whose reader has none yet or needs none."""
+    """A shell for one page; its registry runs, except for pages that start one or need none."""
     samples = _samples(page)
     missing = [tool for tool in NEEDS if any(f"{tool} " in block.text for block in samples) and not shutil.which(tool)]
     if missing:
@@ -155,7 +155,7 @@ def test_the_samples_of_the_page_run(page: str, shell: Shell, world: World, monk
 
 
 class _Printed:
-    """What was printed by the last sample, and since the last comparison by those of its language."""
+    """Output of the last sample, and of all samples of its language since the last comparison."""
 
     def __init__(self) -> None:
         self.last, self._all, self._language = "", "", ""

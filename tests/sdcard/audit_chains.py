@@ -10,7 +10,7 @@ Record = dict[str, Any]
 
 
 def content(number: int, **changes: Any) -> Record:
-    """What a registry records; no two are alike."""
+    """Make the content of a record; no two are equal."""
     whole: Record = {
         "event": "agent.registered",
         "at": NOW + number,
@@ -41,7 +41,7 @@ def head_of(records: Sequence[Mapping[str, Any]]) -> Head:
 
 
 def checkpoint(record: Mapping[str, Any]) -> Checkpoint:
-    """One that was made when this record was the last."""
+    """Make a checkpoint whose last record is this one."""
     return Checkpoint(ISSUER, NOW, head_of([record]))
 
 

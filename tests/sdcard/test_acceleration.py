@@ -26,7 +26,7 @@ PRINT = "from sdcard import acceleration; print(acceleration.KERNEL)"
 
 
 def chosen(folder: Path, source: str) -> str:
-    """What is chosen with this module as the kernel."""
+    """Choose, with this module as the kernel."""
     (folder / "sdcard_native.py").write_text(source)
     run = [sys.executable, "-c", f"import sys; sys.path[:0] = [{str(folder)!r}, {str(ROOT)!r}]; {PRINT}"]
     return subprocess.run(run, check=True, capture_output=True, text=True, cwd=folder).stdout.strip()

@@ -1,4 +1,4 @@
-"""What a route demands: typed refusals, and the law that leaving something out never turns a no into a yes."""
+"""Policies of a route: typed refusals. Disclosing less never turns a no into a yes."""
 
 from dataclasses import replace
 from typing import Any

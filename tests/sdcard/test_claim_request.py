@@ -1,4 +1,4 @@
-"""What a Verifier may ask for: claim paths without indices, few and short."""
+"""Requests of a Verifier: claim paths without indices, few and short."""
 
 from typing import Any
 

@@ -61,7 +61,7 @@ class Place:
 
 
 def places() -> Iterator[Place]:
-    """One for each claim that is read as a date."""
+    """Return a place for each claim that is read as a date."""
     world = World()
     issuer, holder, verifier = world.issuer, world.holder, world.verifier
     for name in ("exp", "nbf", "iat"):

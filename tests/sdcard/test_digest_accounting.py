@@ -113,7 +113,7 @@ def test_no_name_of_a_withheld_member_is_anywhere(world: World, context: str) ->
 
 
 def counts(world: World, context: str, document: JsonObject) -> Counter[tuple[Place, int]]:
-    """How many digests stand in each part of an SD-Card, by the place of the part."""
+    """Count the digests in each part of an SD-Card, by the part's place."""
     card = world.issuer.issue(context, document)
     held = world.holder.accept(card).issued.verified.processed
     found: Counter[tuple[Place, int]] = Counter()

@@ -130,7 +130,7 @@ SILENT = (
 
 
 def refusal(name: str, monkeypatch: pytest.MonkeyPatch) -> Refused:
-    """What is raised for a vector."""
+    """Return the refusal of a vector."""
     raised: list[Refused] = []
     make = Refused.__init__
 

@@ -41,7 +41,7 @@ def paths(*texts: str) -> list[ClaimPath]:
 
 
 def shown(world: World, held: HeldSdCard, selection: Selection) -> JsonObject:
-    """What a Verifier gets to see."""
+    """Return the claims that a Verifier sees."""
     challenge = world.verifier.challenge()
     text = str(present(held, selection, challenge, world.holder.signer, world.clock.now()))
     members = world.verifier.verify(text, challenge).members
@@ -229,7 +229,7 @@ def test_a_clock_that_may_differ_may_differ_each_time(world: World) -> None:
 
 
 def test_trust_that_can_change_is_asked_each_time(world: World) -> None:
-    """What is no ``TrustedIssuers``, or a kind of its own, may answer otherwise the next time."""
+    """A subclass or another type than ``TrustedIssuers`` may answer differently the next time."""
 
     class Asked(TrustedIssuers):
         def key_for(self, issuer: object, kid: object, alg: object = None) -> PublicKey:
@@ -439,7 +439,7 @@ def test_a_format_that_is_not_known_here_is_selected_by_path(world: World) -> No
 
 
 def provided(world: World, selective: bool) -> HeldSdCard:
-    """Of an Issuer that gave the members of ``provider`` Disclosures of their own; ours gives it one."""
+    """Issue with a Disclosure for each member of ``provider``, where our Issuer makes one for all."""
     inner = [seal_claim("organization", "Example"), seal_claim("url", "https://geo.example.com")]
     provider: JsonObject = {"_sd": [digest(one) for one in inner]}
     if not selective:

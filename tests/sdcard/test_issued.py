@@ -1,4 +1,4 @@
-"""What Holder and Verifier alike ask of an SD-Card, beyond RFC 9901."""
+"""Checks of an SD-Card by Holder and Verifier alike, beyond RFC 9901."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What links two SD-Cards: each kind of value, one at a time, and a Batch of our own."""
+"""Links between two SD-Cards: each kind of value by itself, and a Batch of our own."""
 
 import itertools
 import json
@@ -48,7 +48,7 @@ def pair(one: object, other: object) -> Pair:
 
 
 def found(one: object, other: object) -> Found:
-    """What links two texts, with the verdicts."""
+    """Return the links between two texts, with the verdicts."""
     return {link.what.value: link.verdict.value for link in pair(one, other).links}
 
 
@@ -64,7 +64,7 @@ def signed(world: World, claims: JsonObject, *disclosures: Any, **header: Any) -
 
 
 def both(world: World, one: JsonObject, other: JsonObject) -> Found:
-    """What links two texts that have these claims and, beside them, only the algorithm in common."""
+    """Return the links between two texts with these claims, which else share only the algorithm."""
     links = found(signed(world, one), signed(world, other))
     assert links.pop("alg") == "unavoidable"
     return links
@@ -282,7 +282,7 @@ def test_a_digest_within_a_disclosure_is_found(world: World) -> None:
 
 
 def test_as_many_digests_at_one_place_are_found(world: World) -> None:
-    """In the payload, in an array, in an object of an array, and in a Disclosure, whatever the index of the element."""
+    """Places in the payload, in an array, in an object of an array, and in a Disclosure, at any index."""
     skill = seal_element({"id": "a", "_sd": ["d", "e"]})
     skills = seal_claim("skills", [{"...": "f"}, {"...": digest(skill)}])
     one = signed(world, {"_sd": [digest(skills), "g", "h"], "x": [{"...": "i"}, {"_sd": ["j"]}]}, skills, skill)

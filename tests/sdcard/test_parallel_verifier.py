@@ -25,7 +25,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 
 class NoPool:
-    """Nobody else is there to work: what is handed over never begins."""
+    """A pool without workers: no task ever begins."""
 
     def submit(self, work: Callable[[], None], /) -> Task:
         return Future()

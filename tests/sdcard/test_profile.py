@@ -82,7 +82,7 @@ def test_no_shipped_profile_lacks_a_type(profile: Profile) -> None:
 @pytest.mark.parametrize("name", ["accepted_vcts", "accepted_types", "required"])
 @pytest.mark.parametrize("names", ["dc+sd-jwt", ("dc+sd-jwt",), {"dc+sd-jwt"}, None])
 def test_names_that_are_no_frozenset_are_misuse(name: str, names: Any) -> None:
-    """In a text, every part of it would be accepted."""
+    """With a text, every substring would be accepted."""
     with pytest.raises(Misuse):
         replace(SD_CARD, **{name: names})
 

@@ -1,4 +1,4 @@
-"""What holds for every card, every text and every choice: bounded, and in CI the same every time."""
+"""Properties of every card, text and selection: bounded, and in CI the same examples every time."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -82,7 +82,7 @@ FORMAT = read_card(example()).format
 
 
 def allowed(part: Disclosable) -> Any:
-    """What a plan shows: the whole card without what it withholds."""
+    """Return the card without the parts that the plan withholds."""
     if isinstance(part, DisclosableObject):
         return {n: allowed(p) for n, (treatment, p) in part.members.items() if treatment is not Treatment.WITHHELD}
     if isinstance(part, DisclosableArray):
@@ -240,7 +240,7 @@ def test_a_selected_path_shows_all_of_itself_and_nothing_beside(
 
 
 class Fixed:
-    """One good presentation to take apart, made once."""
+    """A valid presentation to take apart, made once."""
 
     world = World()
     presentation = world.holder.present(world.challenge)

@@ -1,4 +1,4 @@
-"""What was hidden, or could not be read, is in no exception and in no ``repr()``: both end up in logs."""
+"""No exception and no ``repr()`` has a hidden or unreadable value: both end up in logs."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -319,7 +319,7 @@ def test_a_key_file_that_is_refused_leaves_no_trace(changes: dict[str, Any], tmp
 
 
 def loggable(world: World, context: str) -> tuple[list[object], list[str]]:
-    """One of each value that a program might log, full of canaries; and what else must not be seen in it."""
+    """Return each value that a program might log, full of canaries, with more texts that must not show."""
     document: JsonObject = {
         **example(),
         "description": "canary",

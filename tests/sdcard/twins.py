@@ -150,7 +150,7 @@ def _shuffled(value: JsonValue, dice: random.Random) -> "JsonObject":
 
 
 def issued(card: Card, context: str, disclose: list[str] | None = None) -> tuple[str, str]:
-    """What the SD-Card of the card shows, and its text without the signature; the salts are the same each time."""
+    """Return the claims of the card's SD-Card, and its text without the signature; salts are fixed."""
     plan = plan_disclosure(card, DEFAULT_POLICY, context, disclose)
     world = WorldIssuer(MovableClock(), RecordingSalts(), key(2).public_key)
     sd_jwt = world.issue(plan).sd_jwt

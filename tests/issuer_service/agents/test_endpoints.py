@@ -1,4 +1,4 @@
-"""What a good registration gives, and leaves behind."""
+"""A valid registration: its response, and the rows that it writes."""
 
 import hashlib
 import json

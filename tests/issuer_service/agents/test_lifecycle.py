@@ -1,4 +1,4 @@
-"""What an owner does with agents that are registered, and what nobody else can."""
+"""Operations of an owner on registered agents. Other callers are refused."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What every ``Database`` does: SQLite in memory, SQLite in a file, PostgreSQL."""
+"""The rows of agents on every database: SQLite in memory, SQLite in a file, PostgreSQL."""
 
 import asyncio
 import sqlite3
@@ -79,7 +79,7 @@ def row(agent_id: str = "agent", *thumbprints: str, subject: str = "alice", batc
 
 
 def on(url: str, *works: Callable[[Database], Awaitable[T]], patience: float = 10.0) -> list[T | BaseException]:
-    """What becomes of works that start together, each on one of two stores: two processes of a registry.
+    """Run works at once, each on one of two connections, as two processes of a registry would.
 
     In memory SQLite does not let a second connection wait, and nobody else can have one.
     """
@@ -113,7 +113,7 @@ def everything(url: str) -> list[list[tuple[object, ...]]]:
 
 
 def counts(url: str) -> dict[str, int]:
-    """How many rows there are, where there are any; the registry's keys are not counted."""
+    """Count the rows of each table that has any, except the registry's keys."""
     found = zip(TABLES, everything(url), strict=True)
     return {table: len(rows) for table, rows in found if rows and table not in {"audit_head", "registry_keys"}}
 

@@ -57,7 +57,7 @@ def claims(sd_card: str) -> Any:
 
 
 def subs(answer: Any) -> list[str]:
-    """What the SD-Cards of an answer say, which the answer says too."""
+    """Return the `sub` of each SD-Card in an answer, which must be the answer's own."""
     found = [claims(one["sd_card"])["sub"] for one in answer["cards"]]
     assert found == [one["sub"] for one in answer["cards"]]
     return [str(one) for one in found]

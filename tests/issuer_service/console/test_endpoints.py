@@ -1,4 +1,4 @@
-"""What pages show and do: what the same token may do over the API, and nothing else; recorded as by the API."""
+"""Pages of the console permit what their token permits over the API, and are audited alike."""
 
 import re
 from html.parser import HTMLParser

@@ -27,7 +27,7 @@ POSTS = ("/agents/x/revoke", "/agents/x/suspend", "/agents/x/reinstate", "/appro
 
 
 def changes(desk: Desk) -> list[str]:
-    """What happened, but for tokens and sessions."""
+    """Return the audit records, except those of tokens and sessions."""
     return [one["event"] for one in desk.audit() if not one["event"].startswith(("session.", "token."))]
 
 

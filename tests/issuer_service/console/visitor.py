@@ -38,7 +38,7 @@ class Visitor:
         return answer.text
 
     def csrf(self, path: str = "/session") -> str:
-        """What the forms of a page carry."""
+        """Return the CSRF token of a page's forms."""
         found = _CSRF.search(self.get(path).text)
         assert found, path
         return unescape(found[1])
@@ -67,7 +67,7 @@ class Visitor:
 
     @property
     def secret(self) -> str | None:
-        """What the browser keeps of the session."""
+        """Return the session cookie of the browser."""
         return self.client.cookies.get(COOKIE)
 
 

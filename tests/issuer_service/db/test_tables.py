@@ -426,7 +426,6 @@ def _place_in(texts: list[str]) -> Callable[[Mapping[str, object]], int]:
 
 @pytest.mark.parametrize("desk", ["postgresql"], indirect=True)
 def test_a_connection_whose_statement_was_given_up_is_used_by_nobody(desk: Desk) -> None:
-    """Nobody knows what it still answers."""
     slow, who = Statement(select(func.pg_sleep(60))), Statement(select(func.pg_backend_pid()))
 
     async def give_up_in_between(database: Database) -> list[object]:

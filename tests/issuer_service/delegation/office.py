@@ -69,7 +69,7 @@ class Office:
         signer: Signer | None = None,
         age: int = 0,
     ) -> str:
-        """What an agent shows at the token endpoint."""
+        """Return the presentation of an agent for the token endpoint."""
         nonce = self.nonce(OWNERS[name]) if nonce is None else nonce
         trusted = TrustedIssuers.of(self.issuer, self.desk.signer.public_key)
         now = self.desk.clock.now()
@@ -117,12 +117,12 @@ class Office:
         return str(answer["access_token"])
 
     def read(self, token: str, audience: str) -> Delegation:
-        """What a token says to whom it is for."""
+        """Return a token's claims, verified by its audience."""
         keys = {self.desk.token_signer.public_key.thumbprint: self.desk.token_signer.public_key}
         return read(token, keys, ISSUER, party(audience), self.desk.clock.now())
 
     def active(self, token: str, owner: str) -> bool:
-        """What the registry says of a token to the owner of an agent."""
+        """Introspect a token as the owner of an agent."""
         response = self.post("/introspect", owner, {"token": token})
         assert response.status_code == 200, response.text
         assert response.headers["cache-control"] == "no-store"

@@ -302,7 +302,7 @@ def parties_handle(parties_office: Office) -> str:
 
 @pytest.fixture
 def approve(parties_office: Office, parties_handle: str, sdcard: Sdcard, monkeypatch: pytest.MonkeyPatch) -> Approve:
-    """By an entrance, with a token of its own for the subject; the rule that refuses."""
+    """Approve by an entrance, with a new token for the subject, and return the rule that refuses."""
     monkeypatch.setenv("SDCARD_DATABASE_URL", parties_office.desk.url)
     monkeypatch.setattr("issuer_service.cli.delegations.SystemClock", lambda: parties_office.desk.clock)
 
@@ -343,7 +343,7 @@ def test_no_party_approves_by_any_entrance_and_a_stranger_does(
 def test_neither_the_owner_before_nor_the_owner_since_approves(
     parties_office: Office, approve: Approve, entrance: str
 ) -> None:
-    """Nothing in the registry changes an owner; a database that is mended by hand can."""
+    """The registry changes no owner; a repair of the database by hand can."""
     query(parties_office.desk.url, "UPDATE agents SET subject = 'dave-after' WHERE agent_id = 'd'")
 
     assert approve(entrance, "dave") == "approval.self"

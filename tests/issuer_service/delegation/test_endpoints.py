@@ -1,4 +1,4 @@
-"""What the registry is to OAuth: metadata, keys, clients, tokens of others, DPoP, introspection, a router to mount."""
+"""The registry's OAuth: metadata, keys, clients, external tokens, DPoP, introspection and a router."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""What every database does about delegation: SQLite in memory, SQLite in a file, PostgreSQL."""
+"""The rows of delegation on every database: SQLite in memory, SQLite in a file, PostgreSQL."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace

@@ -29,7 +29,7 @@ def register_card(
 
 
 def read(desk: Desk, registry: OpenDesk, sd_card: str) -> IssuedSdCard:
-    """What a caller makes of an SD-Card, with the keys that the registry publishes."""
+    """Verify an SD-Card with the keys that the registry publishes."""
     keys = parse_key_set(registry.get("/.well-known/jwks.json").json(), Where(Part.TRUST))
     acceptance = Acceptance(issuers=TrustedIssuers({ISSUER: keys}))
     sd_jwt = parse_sd_jwt(sd_card, DEFAULT_LIMITS)
@@ -38,7 +38,7 @@ def read(desk: Desk, registry: OpenDesk, sd_card: str) -> IssuedSdCard:
 
 
 def status_of(card: IssuedSdCard) -> Any:
-    """Which entry of which list speaks for it."""
+    """Return the status list and index of an SD-Card."""
     claims: Any = card.verified.processed.claims
     return claims["status"]["status_list"]
 

@@ -99,7 +99,7 @@ def test_who_comes_back_stands_where_it_stood(registry: OpenDesk) -> None:
 
 @pytest.fixture
 def cursor(registry: OpenDesk) -> str:
-    """Of a token that may look everywhere, behind the first of two agents in *public*."""
+    """Return a cursor of a token that may search everywhere, after the first of two agents in *public*."""
     for number in range(2):
         register(registry, "public", "internal", agent_id=name(number))
     text = registry.look_for("public", max_results=1, skills=["fleet-dispatch"], text="route advanced").json()[
@@ -430,7 +430,7 @@ def test_two_worlds_that_differ_in_what_is_hidden_answer_the_same(tmp_path: Path
 
 
 def public_postings(desk: Desk) -> set[tuple[Any, ...]]:
-    """What a query in *public* can touch."""
+    """Return the rows that a query in *public* can read."""
     (rows,) = sql(
         desk.url,
         "SELECT p.term, p.position FROM discovery_postings p JOIN discovery_cards c ON c.position = p.position "
@@ -440,7 +440,7 @@ def public_postings(desk: Desk) -> set[tuple[Any, ...]]:
 
 
 def test_the_rows_that_a_query_can_touch_are_the_same_ones(tmp_path: Path) -> None:
-    """So the same query looks at the same number of rows. How long that takes in a busy process is not promised."""
+    """The same query then reads as many rows. No test promises the time that it takes."""
     (one, _), (other, _) = world(tmp_path / "a", 11), world(tmp_path / "b", 12)
 
     assert public_postings(one) == public_postings(other)

@@ -1,4 +1,4 @@
-"""From settings to opened keys: a registry starts with the right key-encryption key, and with no other."""
+"""Keys are opened by the key-encryption key of the settings, and by no other."""
 
 import os
 import subprocess

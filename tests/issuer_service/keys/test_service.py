@@ -70,7 +70,7 @@ CARDS, STATUS = KeyUse.CARDS, KeyUse.STATUS
 
 
 def on(desk: Desk, work: Callable[[Database], Awaitable[T]]) -> T:
-    """What an operator's command does, in a process of its own."""
+    """Run an operator's command, as in a process of its own."""
 
     async def run() -> T:
         database = open_database(desk.url)
@@ -120,12 +120,12 @@ def card_of(registry: OpenDesk) -> str:
 
 
 def fetched(registry: OpenDesk) -> TrustedIssuers:
-    """What a Verifier finds at the registry."""
+    """Fetch the keys as a Verifier does."""
     return TrustedIssuers({ISSUER: parse_key_set(registry.get("/.well-known/jwks.json").json(), Where(Part.TRUST))})
 
 
 def verify(world: World, desk: Desk, card: str, trust: TrustedIssuers) -> str:
-    """What a Verifier with this trust makes of a presentation of the card, now."""
+    """Present the card and verify it with this trust, now."""
     from sdcard import Acceptance, Answering, Expectations, Unchecked, accept_sd_card, verify_presentation
     from sdcard.holder import present, select_all
     from sdcard.io.replay_cache import MemoryChallengeRecord
@@ -506,7 +506,7 @@ def test_sealing_anew_disturbs_nobody_and_then_only_the_new_key_opens(desk: Desk
 
 
 def test_a_rotation_and_a_sealing_at_once_do_not_undo_each_other(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a command read before the other one wrote is not written back."""
+    """A command does not write back values that it read before the other one wrote."""
     add(desk)
     stale = [row for row in keys_of(desk).values() if row.use is CARDS]
     on(desk, lambda database: service.reseal(database, KEK, KeyEncryptionKey(b"changed!" * 4), desk.clock.now()))
@@ -601,7 +601,7 @@ def vault(hsm: SoftHsm) -> Vault:
 
 
 def move_into(desk: Desk, vault: Vault) -> str:
-    """From now on the card key is one that was made in the token."""
+    """Rotate the card key to one that was made in the token."""
     now = desk.clock.now()
     made = on(desk, lambda database: service.add_token_key(database, vault, KeyUse.CARDS, now))
     on(desk, lambda database: service.rotate(database, vault, KeyUse.CARDS, now, at_once=True))
@@ -740,7 +740,7 @@ class SlowSigner:
 
 @pytest.mark.filterwarnings(NOISE)
 def test_signing_holds_up_nobody_else(desk: Desk) -> None:
-    """Of SD-Cards, status lists and checkpoints: while a signer takes its time, others are answered."""
+    """While a slow signer signs SD-Cards, status lists or checkpoints, other requests are answered."""
     slow: dict[KeyUse, SlowSigner] = {use: SlowSigner(signer, 0.4) for use, signer in desk.signers().items()}
     del slow[KeyUse.TOKENS]
     listening = bind()

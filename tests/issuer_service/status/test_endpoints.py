@@ -27,7 +27,7 @@ def read(desk: Desk, registry: OpenDesk, uri: str) -> StatusListToken:
 
 
 def statuses(desk: Desk, registry: OpenDesk, answer: Any) -> list[int | None]:
-    """What the lists show of a Batch, as soon as they show what has changed by now."""
+    """Return the published statuses of a Batch, once all changes until now are public."""
     desk.publish()
     places = [card["status"] for card in answer["cards"]]
     return [read(desk, registry, one["uri"]).statuses.status(one["idx"]) for one in places]
@@ -184,7 +184,7 @@ def test_one_batch_or_context_can_be_changed_alone(desk: Desk, registry: OpenDes
 def test_what_expired_lately_is_revoked_too_and_what_expired_long_ago_stays(
     desk: Desk, registry: OpenDesk, days: int, changed: int
 ) -> None:
-    """By the right time it may not have expired."""
+    """A Verifier's clock may be slow."""
     registry.register(request())
     desk.clock.advance(days * 86_400)
     token = desk.new_token("alice")

@@ -30,7 +30,7 @@ def every_list(desk: Desk) -> list[str]:
 
 
 def looks(desk: Desk, registry: OpenDesk) -> dict[str, StatusListToken]:
-    """What a stranger sees who fetches all lists."""
+    """Fetch all lists, as any client can."""
     found = {}
     for list_id in every_list(desk):
         text, uri = registry.get(f"/status/{list_id}").text, f"{ISSUER}/status/{list_id}"
@@ -48,7 +48,7 @@ def shown(desk: Desk, registry: OpenDesk) -> set[tuple[str, int, int]]:
 
 
 def of(answer: Any, status: int) -> set[tuple[str, int, int]]:
-    """As ``shown``, of a Batch."""
+    """Return the same as ``shown`` for a Batch."""
     places = [card["status"] for card in answer["cards"]]
     return {(place["uri"].rpartition("/")[2], place["idx"], status) for place in places}
 

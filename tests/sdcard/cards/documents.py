@@ -63,7 +63,7 @@ def changed(document: JsonObject, place: Place, value: Any) -> JsonObject:
 
 
 def findings(document: JsonObject) -> tuple[Finding, ...]:
-    """What reading the document finds, whether it reads or not."""
+    """Return the findings of a document, accepted or refused."""
     try:
         return read_card(document).findings
     except Refused as refusal:

@@ -1,4 +1,4 @@
-"""Which conversions there are; that what comes out is a valid card of the format that was asked for."""
+"""The conversions between formats; each gives a valid card of the requested format."""
 
 import pytest
 

@@ -418,7 +418,7 @@ NAMES = (
 
 
 def variation(document: JsonObject, draw: st.DataObject) -> JsonObject:
-    """One to three changes: a value replaced, taken away or exchanged for another part, or a member added."""
+    """Make one to three changes: a value replaced, removed or exchanged for another part, or a member added."""
     for _ in range(draw.draw(st.integers(1, 3))):
         there: list[Place] = list(places(document))
         if not there or draw.draw(st.booleans()):

@@ -1,4 +1,4 @@
-"""What no card should hold: found wherever it stands, guessed with care, and never quoted."""
+"""Secrets, personal data and internal hosts in cards: found at any place, and never quoted."""
 
 import pytest
 from hypothesis import example, given
@@ -176,7 +176,7 @@ def test_a_text_without_words_holds_nothing(text: str) -> None:
 
 
 def test_every_character_that_hides_is_one_that_does_not_print() -> None:
-    """So a text that prints is not looked at further."""
+    """A text that prints needs no second look."""
     assert [code for code in range(0x110000) if lint._HIDDEN.search(chr(code)) and chr(code).isprintable()] == []
     assert is_deceptive("a\u202eb")
     assert is_deceptive("\u00ad")

@@ -1,4 +1,4 @@
-"""One card that attacks terminals, shown by every command that prints of a card, or of a database, at two widths.
+"""A card that attacks terminals, shown by every command that prints of a card or database, at two widths.
 
 What must hold: no control, format or bidirectional character and no markup takes effect; no line is wider than the
 terminal; and what is cut says so.
@@ -131,7 +131,7 @@ def prepare(agent: str, sdcard: Sdcard, desk: Desk) -> Path:
 
 @pytest.fixture
 def host(attacked: str) -> Iterator[str]:
-    """Where the card lies as its author wrote it, and at ``sd`` as an SD-Card."""
+    """Serve the card as written, and at ``sd`` as an SD-Card."""
     plain = ok(Path("attack.json").read_bytes(), "application/json")
     sealed = json.dumps({"agent_card": Path("cards/full.sd-card").read_text(encoding="ascii").strip()}).encode()
 

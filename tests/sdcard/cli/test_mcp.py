@@ -265,7 +265,7 @@ def test_challenges_that_nobody_answers_take_no_room(world: World) -> None:
 
 
 def undo(text: str) -> str:
-    """What stands in the card: the escapes are JSON's."""
+    """Return the card's text without JSON's escapes."""
     restored = json.loads('"{}"'.format(text.replace('"', '\\"')))
     assert isinstance(restored, str)
     return restored
@@ -698,7 +698,7 @@ def test_a_presentation_is_verified_through_the_tool_with_its_status_fetched(sdc
 
 
 def answer_anew(sdcard: Sdcard, target: StdioServerParameters) -> Any:
-    """Of a fresh server: ask for a challenge, have the agent present, verify."""
+    """Start a server, ask for a challenge, let the agent present, verify."""
 
     async def talk() -> Any:
         async with InteractionClient(target, interaction_id=INTERACTION) as client:

@@ -23,7 +23,7 @@ TRUST = ("--trust", "cards/trust.json")
 
 @pytest.fixture
 def shown(sdcard: Sdcard, registered: Ran) -> Path:
-    """One skill of the internal card, as an answer to ``ASK``."""
+    """A skill of the internal card, as an answer to ``ASK``."""
     ran = sdcard("present", "cards/internal.sd-card", "--key", "agent.jwk", *TRUST, *ASK, "--path", "skills.0")
     assert ran.status == 0, ran
     file = Path("shown.txt")

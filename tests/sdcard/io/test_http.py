@@ -1,4 +1,4 @@
-"""Nothing that a stranger names leads inside, and nothing that a stranger sends is too much: of every fetcher."""
+"""No fetcher reaches an internal address or reads more than its limits."""
 
 import asyncio
 import gzip
@@ -47,7 +47,7 @@ def fetcher(request: pytest.FixtureRequest) -> str:
 
 
 def run(fetcher: str, url: str, egress: EgressPolicy) -> str:
-    """What the fetcher says when it refuses. Its Issuer's own metadata may be had."""
+    """Return the fetcher's refusal. The Issuer's own metadata can be fetched."""
     egress = replace(egress, networks=(*egress.networks, ip_network(DESK)))
     return said(lambda: FETCHERS[fetcher][1](url, egress))
 
@@ -116,7 +116,7 @@ def test_http_is_for_this_machine_even_where_its_name_says_otherwise() -> None:
 
 
 def test_one_answer_of_the_dns_is_used_for_the_connection(fetcher: str) -> None:
-    """Who answers 127.0.0.1 first and something else later is connected to where it was judged."""
+    """The address that was checked is the address of the connection (DNS rebinding)."""
     answers = iter([["127.0.0.1"]])
     asked = []
 

@@ -67,7 +67,7 @@ AUTHORITY = trustme.CA()
 
 @pytest.fixture
 def publisher() -> Iterator[Publisher]:
-    """Of ``https://registry.example``, which a resolver of the tests' own finds on loopback."""
+    """Serve ``https://registry.example``, which the tests' resolver finds on loopback."""
     tls = server_tls(AUTHORITY.issue_cert("registry.example"))
     with serving(lambda client: None, tls=tls) as server:
         made = Publisher(server, f"https://registry.example:{server.port}")

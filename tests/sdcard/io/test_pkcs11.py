@@ -126,7 +126,7 @@ def test_many_threads_sign_while_sessions_are_lost(hsm: SoftHsm) -> None:
 
 
 def close_quietly(token: Pkcs11Token) -> int:
-    """How many sessions were there to close."""
+    """Close all sessions, and return their number."""
     if token._session is not None:
         with contextlib.suppress(token._pkcs11.PKCS11Error):
             token._session.close()
@@ -339,7 +339,7 @@ def test_a_call_that_hangs_lets_others_go_at_once(hsm: SoftHsm) -> None:
 
 @pytest.mark.filterwarnings(NOISE)
 def test_a_process_ends_while_a_module_hangs() -> None:
-    """Nothing of SoftHSM: only that the thread keeps nobody alive."""
+    """The thread must not keep the process alive. SoftHSM is not needed."""
     script = (
         "import time; from sdcard.io import pkcs11\n"
         "try: pkcs11._THREAD.run(lambda: time.sleep(60), 0.1)\n"
@@ -382,7 +382,7 @@ SIGNING = ("lib", "get_token", "flags", "open", "get_key", "sign", "close")
 
 
 class Faulty:
-    """What the library gives, but that one call of it fails."""
+    """The library, except that one of its calls fails."""
 
     def __init__(self, inner: Any, place: str, error: Callable[[], BaseException]) -> None:
         self._inner, self._place, self._error = inner, place, error
@@ -434,7 +434,7 @@ def address(hsm: SoftHsm) -> Any:
 
 
 def objects(address: Any) -> int:
-    """How many objects with the label are in the token, when all that was asked for is done."""
+    """Count the objects with the label in the token, after all pending work."""
 
     def count() -> int:
         token = library.lib(str(address.module)).get_token(token_label=address.label)

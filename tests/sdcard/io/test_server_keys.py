@@ -150,7 +150,7 @@ class Provider(http.server.BaseHTTPRequestHandler):
         self.wfile.write(jwks() if self.path == "/jwks" else b"x" * 1_000_000)
 
     def log_message(self, *_: object) -> None:
-        """Nothing."""
+        pass
 
 
 @contextmanager

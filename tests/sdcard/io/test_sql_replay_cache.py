@@ -62,7 +62,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def ask(url: str, work: Callable[[Database], Awaitable[T]]) -> T:
-    """What the work gives on a database that is opened for it, as a process of its own would."""
+    """Run the work on a newly opened database, as another process would."""
 
     async def opened() -> T:
         database = await open_records(url)
@@ -75,7 +75,7 @@ def ask(url: str, work: Callable[[Database], Awaitable[T]]) -> T:
 
 
 def uses(url: str, *asked: tuple[NonceUse, float, float]) -> list[bool]:
-    """What a record says of each use, until and now."""
+    """Return a replay cache's answer to each use, with its times."""
 
     async def work(database: Database) -> list[bool]:
         record = SqlReplayRecord(database)
@@ -587,7 +587,7 @@ Restoring = Callable[[Path, Path], None]
 
 
 def _overwrite(backup: Path, file: Path) -> None:
-    """In place: the file stays the same one."""
+    """Overwrite the file in place."""
     file.write_bytes(backup.read_bytes())
 
 
@@ -597,7 +597,7 @@ def _replace(backup: Path, file: Path) -> None:
 
 
 def _restore_live(backup: Path, file: Path) -> None:
-    """As ``sqlite3 FILE '.restore BACKUP'`` does, while others have the file open."""
+    """Restore as ``sqlite3 FILE '.restore BACKUP'`` does, while other processes have the file open."""
     with closing(sqlite3.connect(backup)) as reading, closing(sqlite3.connect(file)) as writing:
         reading.backup(writing)
 
@@ -683,7 +683,7 @@ def test_a_copied_database_has_a_new_key(postgres: Cluster) -> None:
 
 
 def test_rows_that_are_written_again_have_a_new_key(postgres: Cluster) -> None:
-    """What a dump that is loaded does, into the same database."""
+    """A dump that is loaded into the same database writes rows so."""
     where = postgres.url(postgres.new_database())
     used, open_ = _two(postgres, where)
     query(where, f"CREATE TABLE dump AS SELECT * FROM {TABLE}")

@@ -41,7 +41,7 @@ def go(process: "subprocess.Popen[str]") -> None:
 
 
 def outcomes(*jobs: dict[str, Any]) -> list[str]:
-    """What every copy came to, of all jobs at once, each in a process of its own."""
+    """Run all jobs at once, each in a process of its own, and return the outcome of every copy."""
     with ExitStack() as stack:
         processes = [stack.enter_context(start(job)) for job in jobs]
         for process in processes:
@@ -56,7 +56,7 @@ def outcomes(*jobs: dict[str, Any]) -> list[str]:
 
 
 def expectations(job: dict[str, Any], seen: SqlReplayRecord, issued: SqlChallengeRecord) -> Expectations:
-    """As the job says: a case of others, an answer to a challenge, or a nonce of the Holder's."""
+    """Return the job's expectations: a foreign case, a challenge, or a nonce of the Holder's."""
     unchecked = Unchecked("a test of something else")
     if "case" in job:
         given = job["case"]
@@ -71,7 +71,7 @@ def expectations(job: dict[str, Any], seen: SqlReplayRecord, issued: SqlChalleng
 
 
 async def work(job: dict[str, Any], together: threading.Barrier) -> None:
-    """One thread's part of a job."""
+    """Run one thread's part of a job."""
     database = await open_records(job["url"])
     try:
         issued = SqlChallengeRecord(database, AUDIENCE, SystemSalts())

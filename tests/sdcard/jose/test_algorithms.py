@@ -236,7 +236,7 @@ def test_a_seed_has_one_size() -> None:
 
 
 class OneLevel:
-    """What an older build offers: a single level, which OpenSSL then turns out not to have."""
+    """An older OpenSSL, which offers one level and then lacks it."""
 
     class MLDSA65PublicKey:
         @classmethod

@@ -199,7 +199,7 @@ def test_the_signed_text_is_compact_and_canonical() -> None:
 
 
 def test_two_signatures_of_one_message_differ() -> None:
-    """So the text of a token is no key to remember it by."""
+    """A token's text therefore cannot identify its message."""
     texts = {signed(HEADER) for _ in range(3)}
     assert len(texts) == 3
 

@@ -126,7 +126,7 @@ def test_both_names_of_edwards_signatures(alg: str) -> None:
 
 
 def test_leading_zeros_of_a_coordinate_are_kept() -> None:
-    """One key in 256 has one; 43 characters it is."""
+    """A key in 256 has a leading zero; its coordinate still has 43 characters."""
     signer = next(one for number in range(2_000) if to_bytes((one := key(number)).public_key.to_jwk()["x"])[0] == 0)
     jwk = signer.public_key.to_jwk()
     assert len(jwk["x"]) == len(jwk["y"]) == 43

@@ -598,7 +598,7 @@ CROWDED: dict[str, JsonObject | bytes] = {
 
 @pytest.mark.parametrize("what", CROWDED)
 def test_a_policy_costs_no_more_than_a_bounded_number_of_steps(what: str) -> None:
-    """Of the largest that are read, one needs some 3,000,000: twelve contexts of sixty paths, each in the next."""
+    """The most expensive takes 3,000,000 steps: twelve contexts of sixty paths, each in the next."""
     made = CROWDED[what]
     data = made if isinstance(made, bytes) else encode_json(made)
     found: list[Refused] = []

@@ -347,7 +347,7 @@ def issue(world: World, claims: Any, disclose: list[str] | None = None) -> SdCar
 
 
 def in_clear(card: SdCard) -> JsonObject:
-    """What anybody reads off it, digests aside."""
+    """Return all that can be read without Disclosures, except digests."""
 
     def bare(value: Any) -> Any:
         if isinstance(value, dict):

@@ -198,7 +198,7 @@ def rows(document: Any, context: str, card_format: CardFormat) -> list[tuple[lis
 
 
 def meant(meaning: Any, card_format: CardFormat) -> list[ClaimPath] | None:
-    """What an own or narrowed group stands for in cards of this format; None where it does not say."""
+    """Return the paths of an own or narrowed group in cards of this format, or None."""
     by_family = meaning if isinstance(meaning, dict) else {"*": meaning}
     texts = by_family.get(card_format.family, by_family.get("*"))
     return None if texts is None else [ClaimPath.parse(text, HERE) for text in texts]
@@ -293,7 +293,7 @@ def is_shown(place: Place, places: frozenset[Place]) -> bool:
 
 
 def seen(parts: tuple[ExplainedPart, ...], value: Any, number: int) -> Any:
-    """What an explanation says that a context shows."""
+    """Return the places that an explanation calls shown."""
     shown = [one for one in parts if one.treatments[number] is not Treatment.WITHHELD]
     steps: list[tuple[Any, Any]] = [
         (one.place[-1], seen(one.parts, value[one.place[-1]], number) if one.parts else value[one.place[-1]])

@@ -48,7 +48,7 @@ def ask(
     headers: Iterable[tuple[bytes, bytes]] = (),
     **scope: Any,
 ) -> Got:
-    """One request, as an ASGI server hands it on."""
+    """Send a request as an ASGI server does."""
     sent: list[dict[str, Any]] = []
     all_headers = list(headers)
     if accept is not None:

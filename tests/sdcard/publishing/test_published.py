@@ -1,4 +1,4 @@
-"""What an Accept header says, at the edges of RFC 9110 12.5.1."""
+"""Accept headers, at the edges of RFC 9110 12.5.1."""
 
 import time
 

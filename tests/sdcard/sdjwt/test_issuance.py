@@ -240,7 +240,7 @@ def test_elements_keep_their_order_between_decoys() -> None:
 
 
 def test_the_place_of_the_first_element_does_not_tell_how_many_there_are() -> None:
-    """Of sixteen places the first element has one of the first eleven, as long as at most six elements follow."""
+    """The first element stands in one of the first eleven of sixteen places, if at most six follow."""
     for count in range(1, 7):
         places = set()
         for seed in range(150):

@@ -550,7 +550,7 @@ def test_a_refusal_inside_a_disclosed_element_names_no_claim_of_it(world: World,
 
 
 def test_each_disclosure_stands_in_its_place_beneath_the_one_that_holds_its_digest() -> None:
-    """What is shown brings along what leads to it, by this."""
+    """A selection therefore includes all Disclosures on the way."""
     leaf = seal_claim("leaf", 1)
     row = seal_element({"r": [placeholder(ELEMENT)], **hidden(leaf)}, salt="row")
     top = seal_claim("top", [0, placeholder(row)])

@@ -63,7 +63,7 @@ HEADER_BYTES = (
 
 
 class Answer:
-    """What an ASGI app sent."""
+    """The response of an ASGI app."""
 
     def __init__(self, events: list[dict[str, Any]]) -> None:
         self.status: int = events[0]["status"]

@@ -414,7 +414,7 @@ def test_of_a_hundred_copies_one_gets_through(world: World, authority: trustme.C
 
 
 def test_policy_goes_by_route(world: World, authority: trustme.CA) -> None:
-    """One record and one audience; each route has a policy of its own, and one has none."""
+    """All routes share a replay cache and an audience; each has its own policy, and one has none."""
     record = MemoryChallengeRecord(AUDIENCE, world.salts)
 
     def demands(*claims: str) -> Middleware:
@@ -521,7 +521,7 @@ def test_a_redirect_to_another_origin_takes_nothing_along(world: World, authorit
 
 
 def raw(url: str, head: bytes) -> bytes:
-    """What a server answers to these bytes."""
+    """Return a server's answer to these bytes."""
     host, _, port = url.removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port)), timeout=10) as connection:
         received = b""

@@ -42,7 +42,7 @@ SENT = {name: value for name, value in MALFORMED.items() if value is not None}
 
 
 def carry(target: Any, meta: Any, mode: Any = "auto", tool: str = "route") -> Any:
-    """What a tool saw of one call with any `_meta`."""
+    """Call a tool with any `_meta`, and return what the tool received."""
     result = call(target, meta, mode, tool)
     assert isinstance(result, CallToolResult), result
     return result.structured_content

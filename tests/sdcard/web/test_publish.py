@@ -50,7 +50,7 @@ def agent(world: World) -> Agent:
 
 
 def members(agent: Agent, got: Got) -> Any:
-    """What a Verifier sees of the answer."""
+    """Return the members that a Verifier sees in the answer."""
     assert (got.status, got.headers["content-type"]) == (200, SD)
     assert list(got.json) == ["agent_card"]
     expectations = Expectations(
@@ -618,7 +618,7 @@ def test_no_header_makes_it_fail(headers: list[tuple[bytes, bytes]], method: str
 
 @cache
 def _apps() -> tuple[CardApp, CardApp]:
-    """That know no tokens, and those of an authorization server."""
+    """Apps without tokens, and apps with those of an authorization server."""
     agent = Agent(World())
     tokens = AccessTokens(SERVER, "https://agent.example", ServerKeys(Source().load))
     cards = (agent.cards(plain=plain(), tokens=one) for one in (NOBODY, tokens))
@@ -651,7 +651,7 @@ def with_canaries() -> Any:
 
 
 def shown_canaries(world: World, document: Any, context: str) -> set[bytes]:
-    """By the plan of the context alone, which knows nothing of publishing."""
+    """Return the canaries in the plan of the context, independent of publishing."""
     root = world.issuer.plan(context, document).root
     texts = (text for place, text in leaves(document) if shows(root, place))
     return {found.encode() for text in texts for found in re.findall(r"canary-\d{3}\.", text)}

@@ -286,7 +286,7 @@ def test_where_both_versions_say_what_is_required_the_cards_own_is_converted() -
 
 
 def test_a_1_0_card_that_says_what_it_requires_as_0_3_did_still_requires_it() -> None:
-    """As the specification's own sample cards do, and as the SDK reads them."""
+    """The specification's own sample cards and the SDK use this form."""
     document = changed(georoute(), ("securityRequirements",), ABSENT)
     converted = convert({**document, "security": [{"identity": ["openid"]}]})
     assert converted.document["security"] == [{"identity": ["openid"]}]

@@ -1,4 +1,4 @@
-"""Which generation a card is read as, and what it is told where it claims another."""
+"""The generation of a card, and the findings where the card claims another."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What may be disclosed apart, and under which group's name."""
+"""Units and groups of A2A cards that can be disclosed apart."""
 
 import pytest
 

@@ -201,7 +201,7 @@ RFC_7515: JsonObject = {
 
 
 def about(card: JsonObject, signers: CardSigners = TRUSTED) -> list[tuple[str, str, str]]:
-    """What is said of the signatures: (level, rule, place)."""
+    """Return the findings on signatures: (level, rule, place)."""
     findings = examine_document(card, signers).findings
     return [(f.level.value, f.rule.value, str(f.where)) for f in findings if _is_about_signatures(f)]
 

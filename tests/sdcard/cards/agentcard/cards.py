@@ -71,7 +71,7 @@ def conformance() -> list[dict[str, Any]]:
 
 
 def examine(document: Any, expected: str | None = None) -> Examination:
-    """What there is to say about a document, as its text is read."""
+    """Return the findings of a document, read from its text."""
     return examine_card(json.dumps(document).encode(), expected=expected)
 
 

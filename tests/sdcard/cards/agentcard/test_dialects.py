@@ -38,7 +38,7 @@ def verdict(examination: Examination) -> str:
 
 @pytest.mark.parametrize("expected", [None, "agentcard", "agentcard/draft-00"])
 def test_every_conformance_case_gets_its_verdict(expected: str | None) -> None:
-    """Whether the dialect is found, or the format is named: a case that names a dialect is judged by it."""
+    """A case that names a dialect is judged by it; the others name the format."""
     wrong = []
     cases = conformance()
     for case in cases:

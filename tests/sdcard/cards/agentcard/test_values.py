@@ -36,7 +36,7 @@ def test_a_cost_between_is_no_cost_of_anything_physical(literal: str) -> None:
 
 @pytest.mark.parametrize("literal", ["1e-400", "2.853999999999999999999999e-21", "1e999", "-1e-400", "NaN", "Infinity"])
 def test_a_cost_that_binary_cannot_hold_is_refused_as_it_is_written(literal: str) -> None:
-    """One rounds to zero, one rounds up to the floor: neither was written."""
+    """Binary numbers would make zero of one cost, and the floor of another."""
     assert cost(literal) <= {("error", "json.number", "card"), ("error", "json.malformed", "card")}
     assert cost(literal)
 

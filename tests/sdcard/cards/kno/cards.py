@@ -68,7 +68,7 @@ def kno() -> JsonObject:
 
 
 def found(document: JsonObject, place: str) -> list[tuple[str, str]]:
-    """What is said about one place, as (level, rule)."""
+    """Return the findings at one place, as (level, rule)."""
     return [(one.level.value, one.rule.value) for one in findings(document) if str(one.where) == f"card/{place}"]
 
 

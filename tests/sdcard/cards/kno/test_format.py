@@ -126,7 +126,7 @@ def text_of(card: SdCard) -> str:
 
 
 def digest_counts(card: SdCard) -> list[int]:
-    """How many digests there are at the top and in each Disclosure."""
+    """Count the digests at the top and in each Disclosure."""
     values = [payload_of(card.sd_jwt), *(decode_part(one)[-1] for one in card.sd_jwt.disclosures)]
     return sorted(len(list(digests(value))) for value in values)
 
