@@ -262,6 +262,6 @@ def test_every_limit_refuses_something(name: str) -> None:
 
 
 def test_a_path_of_a_request_has_no_index() -> None:
-    """What ``match_entries`` relies on: names and ``*`` alone."""
+    """``match_entries`` relies on paths of names and ``*`` alone."""
     assert all(not isinstance(segment, int) for path in FORMAT.together for segment in path.segments)
     assert ClaimPath(("a", None)).segments == ("a", None)
