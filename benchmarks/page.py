@@ -24,6 +24,16 @@ GOALS = {
     "verify 64 at once": (0.8, 0.55),
 }
 """Row → what it must reach, and what it should: ratios to the floor."""
+KERNEL_GOALS = {
+    "issue": (1.8, 1.2),
+    "issue, plan used before": (1.4, 0.9),
+    "present, parsed": (1.2, 0.8),
+    "present, from text": (4.5, 3.0),
+    "verify, all new": (1.25, 0.95),
+    "verify, seen": (0.65, 0.5),
+    "verify 64 at once, all new": (0.75, 0.5),
+}
+"""The same, with the native kernel."""
 
 GROWTH_PICTURES = {
     "cost-by-disclosures": ("Disclosures", "Disclosures in the SD-Card"),
@@ -198,6 +208,21 @@ def proportion_table(figures: dict[str, Any]) -> str:
     )
 
 
+def kernel_table(figures: dict[str, Any]) -> str:
+    """Ratios to the floor, without the native kernel and with it."""
+    found = figures["kernel"]
+    lines = []
+    for row in found["rows"]:
+        must, goal = KERNEL_GOALS.get(row["row"], (None, None))
+        named = f"{row['row']} ÷ {row['floor']}"
+        wanted = "–" if must is None else f"{must} / {goal}"
+        lines.append([named, f"{row['without']:.2f}", f"{row['with']:.2f}", wanted])
+    about = (
+        f"{found['date']}, {found['processor']}, load {found['load before']} before, sdcard-native {found['version']}."
+    )
+    return f"{about}\n\n{table(['', 'without', 'with the kernel', 'must / goal'], lines)}"
+
+
 def threads_table(figures: dict[str, Any]) -> str:
     """Batches by threads."""
     found = figures["threads"]
@@ -221,6 +246,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "hostile": hostile_table,
     "growth": growth_table,
     "threads": threads_table,
+    "kernel": kernel_table,
 }
 
 
