@@ -1,8 +1,10 @@
 """The kernel is chosen in one place, and declines whenever it is not certain."""
 
 import random
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from tests.shared import ROOT
 from tests.sources import PRODUCT, files, imported, name_of
 from tests.world import World, key
 
+NATIVE = ROOT / "native"
 FAKE = """
 INTERFACE, __version__ = {interface}, "9.9"
 read_jws = read_sd_jwt = read_point = verifies = signer = signature_queue = template = lambda *_: None
@@ -30,6 +33,32 @@ def chosen(folder: Path, source: str) -> str:
     (folder / "sdcard_native.py").write_text(source)
     run = [sys.executable, "-c", f"import sys; sys.path[:0] = [{str(folder)!r}, {str(ROOT)!r}]; {PRINT}"]
     return subprocess.run(run, check=True, capture_output=True, text=True, cwd=folder).stdout.strip()
+
+
+def test_the_kernel_has_the_interface_and_the_version_that_are_asked_for() -> None:
+    binding = (NATIVE / "python" / "src" / "lib.rs").read_text(encoding="utf-8")
+    packages = [tomllib.loads((NATIVE / name).read_text(encoding="utf-8")) for name in ("pyproject.toml", "Cargo.toml")]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+
+    assert f"const INTERFACE: u32 = {acceleration.INTERFACE};" in binding
+    versions = {packages[0]["project"]["version"], packages[1]["workspace"]["package"]["version"]}
+    assert [f"sdcard-native=={version}" for version in versions] == [extras["fast"][-1]]
+
+
+def test_the_kernel_is_small_and_has_no_unsafe_code() -> None:
+    sources = [file.read_text(encoding="utf-8") for file in NATIVE.glob("*/src/*.rs")]
+
+    assert sum(source.count("\n") for source in sources) <= 1_500
+    assert [source for source in sources if "unsafe" in source.replace("#![forbid(unsafe_code)]", "")] == []
+    assert "#![forbid(unsafe_code)]" in (NATIVE / "kernel" / "src" / "lib.rs").read_text(encoding="utf-8")
+
+
+def test_the_licence_of_every_crate_is_listed() -> None:
+    crates = tomllib.loads((NATIVE / "Cargo.lock").read_text(encoding="utf-8"))["package"]
+    listed = (NATIVE / "README.md").read_text(encoding="utf-8").rpartition("## Licences")[2]
+
+    names = {crate["name"] for crate in crates if "source" in crate}
+    assert {name for name in names if not re.search(rf"[ |]{re.escape(name)}[, ]", listed)} == set()
 
 
 def test_one_module_imports_the_kernel() -> None:
