@@ -1,5 +1,6 @@
-"""The native kernel beside Python alone: ``uv run --with build/native/*.whl python -m benchmarks.kernel``.
+"""The native kernel beside Python alone: ``python -m benchmarks.kernel``.
 
+``uv run --with build/native/*.whl`` makes the kernel available.
 Two processes in turn, one of which has ``SDCARD_NATIVE=off``, do the steps of ``benchmarks.speed``, and two more with
 inputs of which none comes twice in a row. Of each step the least disturbed round counts. The figures are stored, and
 written to docs/performance.md.
@@ -24,7 +25,10 @@ FLOORS = {row.name: row.floor for row in speed.ROWS} | dict.fromkeys(
 
 
 def main() -> None:
-    """Measure both, store and print; with ``--one``, only print the times of this process."""
+    """Measure both, store and print.
+
+    ``--one`` only prints the times of this process.
+    """
     if "--one" in sys.argv:
         sys.stdout.write(json.dumps(times()))
         return
