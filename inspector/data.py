@@ -201,7 +201,7 @@ def _link() -> dict[str, Any]:
         "close": comparing.CLOSE,
         "close_binding": comparing.CLOSE_BINDING,
         "verdicts": dict(report.VERDICTS),
-        "order": list(report.What),
+        "order": list(report.Kind),
         "order_of_verdicts": list(report.Verdict),
         "claims": dict(traces.CLAIMS),
         "header": dict(traces.HEADER),

@@ -10,7 +10,7 @@ from sdcard.claim_request import ClaimRequest
 from sdcard.encoding import JsonObject, parse_json, parse_json_object
 from sdcard.errors import AND_MORE, Misuse, Part, Refused, Where
 from sdcard.key_binding import Challenge
-from sdcard.limits import MAX_INTERACTION, is_interaction_id
+from sdcard.profile import MAX_INTERACTION, is_interaction_id
 from sdcard.rules import Rule
 
 # -- Problem documents (RFC 9457) of the registry, agents and Verifiers -----------------------------------------------

@@ -1,8 +1,6 @@
-"""Bounds on the work for untrusted input, and the syntax of interaction ids."""
+"""Bounds on the work for untrusted input."""
 
-import re
 from dataclasses import dataclass, fields
-from typing import TypeGuard
 
 from sdcard.errors import Misuse
 
@@ -52,18 +50,3 @@ BYTES_PER_CONTAINER = 24
 
 MOST_CARD_VALUES = 16_384
 """Values in one card. Planning costs up to 20 µs for each. The largest of 100 public cards has 586."""
-
-
-# -- Interaction ids in KB-JWTs, headers and tokens (SD-Card 5.2.2) ---------------------------------------------------
-
-MAX_INTERACTION = 128
-"""Characters."""
-INTERACTION_PATTERN = rf"[!-~]{{1,{MAX_INTERACTION}}}"
-"""Visible ASCII characters, and no space."""
-
-_INTERACTION = re.compile(INTERACTION_PATTERN)
-
-
-def is_interaction_id(value: object) -> TypeGuard[str]:
-    """Narrow a value to an interaction id that a header can carry."""
-    return isinstance(value, str) and _INTERACTION.fullmatch(value) is not None

@@ -1,6 +1,8 @@
-"""Claim names, reserved names, and profiles: versions of the SD-Card draft."""
+"""Claim names, interaction ids, and profiles: versions of the SD-Card draft."""
 
+import re
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from sdcard.errors import Misuse
 
@@ -96,3 +98,18 @@ AGENT_SD_JWT_02 = Profile(
 """The examples of draft-nandakumar-agent-sd-jwt-02: ``typ: JWT``, ``url`` in the clear, two values of ``vct``."""
 
 PROFILES = {profile.name: profile for profile in (SD_CARD, AGENT_SD_JWT_02)}
+
+
+# -- Interaction ids in KB-JWTs, headers and tokens (SD-Card 5.2.2) ---------------------------------------------------
+
+MAX_INTERACTION = 128
+"""Characters."""
+INTERACTION_PATTERN = rf"[!-~]{{1,{MAX_INTERACTION}}}"
+"""Visible ASCII characters, and no space."""
+
+_INTERACTION = re.compile(INTERACTION_PATTERN)
+
+
+def is_interaction_id(value: object) -> TypeGuard[str]:
+    """Narrow a value to an interaction id that a header can carry."""
+    return isinstance(value, str) and _INTERACTION.fullmatch(value) is not None

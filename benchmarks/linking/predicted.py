@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.linkability.comparison import CLOSE_BINDING, Observed, Trace, report_linkability
-from sdcard.linkability.report import How, Link, What
+from sdcard.linkability.report import Kind, Link, Relation
 from sdcard.sdjwt.verification import read_unverified
 
 
@@ -39,15 +39,15 @@ def _alike(
     one: Observed, others: Sequence[Observed], number: int, holders: dict[Trace, set[int]], links: Sequence[Link]
 ) -> set[int]:
     """The second texts that have all of this in common with the first one."""
-    named = {link.what for link in links if link.how is How.SAME}
+    named = {link.what for link in links if link.how is Relation.SAME}
     shared = [holders[trace] for trace in one.traces.keys() & others[number].traces.keys() if trace.what in named]
     alike = set(range(len(others))).intersection(*sorted(shared, key=len))
     for link in links:
-        if link.how is How.CLOSE:
+        if link.how is Relation.CLOSE:
             alike = {other for other in alike if _is_close(one, others[other], link.what)}
     return alike
 
 
-def _is_close(one: Observed, other: Observed, what: What) -> bool:
+def _is_close(one: Observed, other: Observed, what: Kind) -> bool:
     times = one.times.get(what), other.times.get(what)
     return times[0] is not None and times[1] is not None and abs(times[0] - times[1]) <= CLOSE_BINDING

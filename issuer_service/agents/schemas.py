@@ -10,9 +10,9 @@ from pydantic_core import PydanticCustomError
 from issuer_service.problems import FindingShown
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.issuer import AGENT_ID
-from sdcard.limits import INTERACTION_PATTERN, MAX_INTERACTION
 from sdcard.pairwise import PAIRWISE, is_reserved
 from sdcard.possession import MAX_PROOF_LENGTH
+from sdcard.profile import INTERACTION_PATTERN, MAX_INTERACTION
 from sdcard.rules import Rule
 
 # -- The shape of a registration request (SD-Card 3.3.1), and of its answer -------------------------------------------

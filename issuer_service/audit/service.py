@@ -21,7 +21,7 @@ from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.io.database import Database
 from sdcard.jose.jws import Signer
-from sdcard.limits import MAX_INTERACTION, is_interaction_id
+from sdcard.profile import MAX_INTERACTION, is_interaction_id
 from sdcard.rules import Rule
 
 # -- The thread of an interaction: its audit records across agents, in order ------------------------------------------

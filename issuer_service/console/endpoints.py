@@ -48,8 +48,8 @@ from sdcard.encoding import JsonObject, encode_json, parse_json_object
 from sdcard.errors import Part, Refused, Where
 from sdcard.issuer import AGENT_ID
 from sdcard.lenient import lenient_token
-from sdcard.limits import MAX_INTERACTION, is_interaction_id
 from sdcard.paths import ClaimPath
+from sdcard.profile import MAX_INTERACTION, is_interaction_id
 from sdcard.rules import Rule
 
 # -- Summaries of cards for their owners ------------------------------------------------------------------------------

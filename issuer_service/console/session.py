@@ -25,7 +25,7 @@ from issuer_service.tokens import SessionRow, TokenRow
 from sdcard.encoding import encode_base64url
 from sdcard.errors import Part, Refused, Where
 from sdcard.http_auth import RETRY_AFTER
-from sdcard.io.system import printable, show_instant
+from sdcard.io.display import printable, show_instant
 from sdcard.oauth import WHERE as CREDENTIALS
 from sdcard.rules import Rule
 

@@ -15,8 +15,8 @@ from issuer_service.rate_limit import RateLimited
 from sdcard.delegation import ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE, is_agent, parse_scope
 from sdcard.errors import Part, Refused, Where
 from sdcard.http_auth import RETRY_AFTER
-from sdcard.limits import is_interaction_id
 from sdcard.oauth import WHERE
+from sdcard.profile import is_interaction_id
 from sdcard.rules import Rule
 
 # -- Schemas of forms from OAuth clients, and of responses to them and approvers --------------------------------------

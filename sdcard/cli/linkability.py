@@ -11,7 +11,7 @@ from sdcard.cli.exit_status import EXIT_REFUSED
 from sdcard.cli.output import AsJson, cell, console, parse_instant, print_json, progress, read_sd_jwt, table
 from sdcard.errors import Misuse, Refused, Where
 from sdcard.linkability.comparison import report_linkability
-from sdcard.linkability.report import How, Link, LinkabilityReport, Pair, Verdict, What
+from sdcard.linkability.report import Kind, Link, LinkabilityReport, Pair, Relation, Verdict
 
 _PLACES = 3
 _MEMBERS = 20
@@ -94,7 +94,7 @@ def _show(sources: Sequence[str], report: LinkabilityReport) -> None:
         out.print(table("What each two share", ("cards", "avoidable", "by content", "unavoidable"), rows))
     for pattern in report.patterns:
         out.print(cell(f"All together: {pattern.what}, in {len(pattern.cards)} of them.", "yellow"))
-        if pattern.what is What.STATUS_LISTS_OF_ONE:
+        if pattern.what is Kind.STATUS_LISTS_OF_ONE:
             out.print("With 16 lists that all cards share, three cards show this in 82 of 100 batches.", style="dim")
     if report.avoidable:
         out.print(cell(f"Avoidable: {', '.join(report.avoidable)}.", "yellow"))
@@ -105,8 +105,8 @@ def _show(sources: Sequence[str], report: LinkabilityReport) -> None:
 
 def _row(link: Link) -> tuple[Text, Text, Text]:
     style = _COLOURS[link.verdict]
-    what = link.what if link.how is How.SAME else f"{link.what} ({link.how})"
-    if link.what is What.MEMBER:  # nobody looks for the parts of a member before its name
+    what = link.what if link.how is Relation.SAME else f"{link.what} ({link.how})"
+    if link.what is Kind.MEMBER:  # nobody looks for the parts of a member before its name
         places = list(dict.fromkeys(f"card/{one.path[0]}" for one, _ in link.places))
         most = _MEMBERS
     else:

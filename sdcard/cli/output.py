@@ -22,9 +22,9 @@ from sdcard.cli import completion
 from sdcard.encoding import why_not_utf8
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.instants import Instant, is_instant, parse_rfc3339
+from sdcard.io.display import printable as printable
+from sdcard.io.display import show_instant as show_instant
 from sdcard.io.system import SystemClock
-from sdcard.io.system import printable as printable
-from sdcard.io.system import show_instant as show_instant
 from sdcard.lenient import decode_token, lenient_document, lenient_token
 from sdcard.policy.model import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.profile import PROFILES, Profile

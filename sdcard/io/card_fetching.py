@@ -21,7 +21,7 @@ from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where
 from sdcard.http_auth import CHALLENGE_HEADER, encode_challenge
 from sdcard.instants import Instant
 from sdcard.io.egress_policy import PUBLIC, EgressPolicy, parse_url
-from sdcard.io.http import Fetched, NotADocument, fetch_async, waited
+from sdcard.io.http import Fetched, NotADocument, fetch_async, run_blocking
 from sdcard.io.issuer_metadata import IssuerKeys
 from sdcard.key_binding import Answering, Bound, Challenge, RequestTarget, Unbound
 from sdcard.limits import DEFAULT_LIMITS
@@ -111,7 +111,7 @@ def fetch_card(
     """
     if isinstance(status, CheckedAsync):
         raise Misuse("await fetch_card_async for a status source that is awaited")
-    found = waited(_find(url, egress, token, now, challenges))
+    found = run_blocking(_find(url, egress, token, now, challenges))
     if found.response.media_type != SD_MEDIA_TYPE:
         return _plain(found)
     text = _sd_card(found.response)

@@ -1,6 +1,6 @@
 """Egress policy of fetchers: permitted URLs and addresses.
 
-Addresses are public, or an operator adds them.
+Addresses are public, or an operator permits them.
 """
 
 import socket
@@ -15,10 +15,10 @@ from sdcard.urls import Address, Target, is_loopback, literal_address, split_url
 
 Network: TypeAlias = IPv4Network | IPv6Network
 Resolve: TypeAlias = Callable[[str, int], Sequence[str]]
-"""Host and port → addresses as text; ``OSError`` when there are none."""
+"""Resolves host and port to addresses as text; ``OSError`` if there are none."""
 
 SECONDS = 10.0
-"""For a whole answer, from the question to the DNS on."""
+"""For a whole response, the DNS query included."""
 
 WHERE = Where(Part.FETCHED)
 _PUBLIC_V6 = IPv6Network("2000::/3")
@@ -35,25 +35,25 @@ _NOT_PUBLIC = tuple(
         "3fff::/20",
     )
 )
-"""What ``is_global`` lets through, in one version of Python or another."""
+"""Networks that ``is_global`` permits in some version of Python."""
 
 
 def system_resolve(host: str, port: int) -> Sequence[str]:
-    """The addresses that this machine's resolver knows."""
+    """Resolve a host with this machine's resolver."""
     return [str(found[4][0]) for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
 @dataclass(frozen=True, slots=True)
 class EgressPolicy:
-    """Egress policy: where and how fetchers connect.
+    """Egress policy: permitted addresses, trusted authorities and timeout.
 
-    Nothing in it lessens a check of TLS.
+    It cannot disable a check of TLS.
 
     Attributes:
-        networks: that are no public addresses and may be connected to: by https, and on loopback by http too.
-        authorities: certificates in PEM, instead of those of this machine (and of ``SSL_CERT_FILE``).
-        resolve: asks the DNS.
-        seconds: for a whole answer.
+        networks: other permitted networks: by https, and on loopback by http too.
+        authorities: certificates in PEM, instead of this machine's (and of ``SSL_CERT_FILE``).
+        resolve: resolves hosts.
+        seconds: for a whole response.
     """
 
     networks: tuple[Network, ...] = ()
@@ -62,15 +62,13 @@ class EgressPolicy:
     seconds: float = SECONDS
 
     def permits(self, address: Address) -> bool:
-        """Whether this address may be connected to."""
+        """Whether a connection to this address is permitted."""
         return _is_public(address) or any(address in network for network in self.networks)
 
     def to_listed(self, url: str) -> "EgressPolicy":
-        """Extend the policy by the address in a URL of an operator.
+        """Permit the address in a URL that an operator configured.
 
-        The URL has an address instead of a name.
-
-        Who lists an Issuer ``http://127.0.0.1:8080`` has said that it may be reached there.
+        An operator who lists an Issuer ``http://127.0.0.1:8080`` permits this address.
         """
         try:
             host = split_url(url).host
@@ -82,14 +80,14 @@ class EgressPolicy:
 
 PUBLIC = EgressPolicy()
 LOOPBACK = EgressPolicy((ip_network("127.0.0.0/8"), ip_network("::1")))
-"""For tests and development: this machine too, by http as well."""
+"""For tests and development: also this machine, by http too."""
 
 
 def parse_url(url: str) -> Target:
-    """URL → its parts.
+    """Split a URL that may be fetched.
 
     Raises:
-        Refused: ``fetch.address`` for what is never fetched, wherever one may connect to.
+        Refused: ``fetch.address`` for a URL that is never fetched.
     """
     try:
         target = split_url(url)
@@ -107,5 +105,5 @@ def _is_public(address: Address) -> bool:
 
 
 def forbidden(hint: str) -> Refused:
-    """The refusal of an address."""
+    """Make the refusal of an address."""
     return Refused(Rule.FETCH_ADDRESS, WHERE, hint)

@@ -1,12 +1,13 @@
-"""The only HTTP GET for untrusted addresses: where it connects, and its bounds.
+"""HTTP GET for untrusted addresses, with protection against SSRF.
 
-The bounds are limits and timeouts.
+The author of an address chooses where this machine connects (SSRF). Therefore:
 
-The author of an address chooses where we connect (SSRF). So: https alone, by TLS 1.3 and with a certificate of the
-name; only to public addresses; one answer of the DNS, all of it judged, and then used; no proxy or cookie; bounded
-bytes and time. Redirects and compression only where a caller permits them (``Detours``), which status lists do. What a
-``EgressPolicy`` permits beside that, an operator has said (SD-JWT VC, VC-14; SD-Card 7.5).
-Needs the ``cli`` extra.
+- https only, with TLS 1.3 and a certificate of the host name; http only to loopback.
+- Public addresses only. The host is resolved once, and every address is checked before one is used.
+- No proxy and no cookie. Size and time are bounded.
+- Redirects and compression only with ``FetchOptions``, which status lists need.
+
+An ``EgressPolicy`` of the operator may permit more addresses (SD-JWT VC, VC-14; SD-Card 7.5). Needs the ``cli`` extra.
 """
 
 import asyncio
@@ -32,52 +33,49 @@ T = TypeVar("T")
 
 JSON = "application/json"
 JWKS = ("application/jwk-set+json", JSON)
-"""Media types of a JWKS (RFC 7517 8.5)."""
+"""Media types of a JWK Set (RFC 7517 8.5)."""
 _MOST_ADDRESSES = 8
-"""Of one host, that are tried."""
+"""Addresses of one host that are tried."""
 
 _ADVICE = {3: " Redirects are not followed.", 4: " It may want a token, or another one."}
 _REDIRECTS = (301, 302, 303, 307, 308)
-"""RFC 9110 15.4, those that name one other address."""
+"""Statuses with one other address (RFC 9110 15.4)."""
 _OF_ENDPOINTS = (400, 405, 406, 415, 426)
-"""How endpoints for other methods, media types or protocols answer a GET (RFC 9110 15.5)."""
+"""Statuses of endpoints for other methods, media types or protocols (RFC 9110 15.5)."""
 _GZIP = ("gzip", "x-gzip")
-"""RFC 9110 8.4.1.3: both are the same coding."""
+"""Both names are the same coding (RFC 9110 8.4.1.3)."""
 _GZIP_FORMAT = 31
 """For ``zlib``: gzip, with the largest window."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """Response of an address. ``media_type`` is an accepted one, without parameters."""
+    """A response. ``media_type`` is an accepted one, without parameters."""
 
     media_type: str
     data: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Detours:
+class FetchOptions:
     """Redirects and compression that a fetch accepts.
 
     Attributes:
-        redirects: how many are followed. Each leads to an address that is checked like the first one.
-        gzip: whether a compressed answer is read. Its bytes count before and after decompression.
+        redirects: how many are followed; each target is checked like the first address.
+        gzip: whether a compressed response is accepted; its size is bounded before and after decompression.
     """
 
     redirects: int = 0
     gzip: bool = False
 
 
-STRAIGHT = Detours()
-OF_STATUS_LISTS = Detours(redirects=3, gzip=True)
+NO_OPTIONS = FetchOptions()
+STATUS_LIST_OPTIONS = FetchOptions(redirects=3, gzip=True)
 """Token Status List 8.1 and 8.2."""
 
 
 class NotADocument(Refused):
-    """``fetch.failed`` of an address that answered without a document.
-
-    The endpoint of an agent may answer GET in this way.
-    """
+    """``fetch.failed``: the address answers without a document, as an endpoint may."""
 
 
 async def fetch_async(
@@ -86,31 +84,31 @@ async def fetch_async(
     media_types: Sequence[str],
     most_bytes: int,
     token: str | None = None,
-    detours: Detours = STRAIGHT,
+    options: FetchOptions = NO_OPTIONS,
     extra: Mapping[str, str] | None = None,
 ) -> Fetched:
-    """GET.
+    """Fetch a document with GET.
 
     Args:
         url: an absolute URL.
-        egress: addresses that may be connected to.
-        media_types: that are taken, the best first.
-        most_bytes: of an answer.
+        egress: permitted addresses.
+        media_types: accepted media types, the best first.
+        most_bytes: of the response.
         token: a bearer token for this address.
-        detours: whether redirects are followed, and compressed answers read.
+        options: redirects and compression.
         extra: further headers.
 
     Raises:
         Refused: ``fetch.address``, ``fetch.absent``, ``fetch.failed`` or ``limit.bytes``.
-        Misuse: when the token is none, the URL is none for a token (``check_secret_url``), or a redirect could take the
-            token elsewhere.
+        Misuse: for a malformed token, a URL that must not receive one (``check_secret_url``), or a token with
+            redirects.
     """
     if token is not None:
         check_secret_url(url, "a token")
-        if detours.redirects:
+        if options.redirects:
             raise Misuse("a bearer token is for one address: do not follow redirects with it")
-    wanted = _Wanted(media_types, most_bytes, detours.gzip, bool(extra))
-    headers = {"Accept": _accept(media_types), "Accept-Encoding": "gzip" if detours.gzip else "identity"}
+    wanted = _Wanted(media_types, most_bytes, options.gzip, bool(extra))
+    headers = {"Accept": _accept(media_types), "Accept-Encoding": "gzip" if options.gzip else "identity"}
     headers.update(extra or {})
     if token is not None:
         headers["Authorization"] = f"Bearer {check_token(token)}"
@@ -122,7 +120,7 @@ async def fetch_async(
                 answer = await _visit(visited[-1], egress, headers, wanted, ends_at)
                 if isinstance(answer, Fetched):
                     return answer
-                visited.append(_next(visited, answer, detours.redirects))
+                visited.append(_next(visited, answer, options.redirects))
     except TimeoutError:
         raise _failed("It took too long.") from None
 
@@ -133,26 +131,28 @@ def fetch(
     media_types: Sequence[str],
     most_bytes: int,
     token: str | None = None,
-    detours: Detours = STRAIGHT,
+    options: FetchOptions = NO_OPTIONS,
 ) -> Fetched:
     """Fetch as ``fetch_async``, and block the caller's thread."""
-    return waited(fetch_async(url, egress, media_types, most_bytes, token, detours))
+    return run_blocking(fetch_async(url, egress, media_types, most_bytes, token, options))
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """Accepted responses."""
+    """Accepted responses.
+
+    ``explained``: whether the refusal names the rule of a problem document.
+    """
 
     media_types: Sequence[str]
     most_bytes: int
     gzip: bool
     explained: bool
-    """Whether the refusal names the rule of a problem document."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Moved:
-    """A redirect: its status, and its ``Location`` headers."""
+    """A redirect: its status and its ``Location`` headers."""
 
     status: int
     locations: Sequence[str]
@@ -161,7 +161,7 @@ class _Moved:
 async def _visit(
     target: Target, egress: EgressPolicy, headers: Mapping[str, str], wanted: _Wanted, ends_at: float
 ) -> Fetched | _Moved:
-    """Ask one address, on connections of its own."""
+    """Request one URL, with its own connections."""
     addresses = await _permitted(target, egress)
     timeout = _share(ends_at, len(addresses))
     with foreign_code(_failed, "The client of HTTP cannot be set up on this machine."):
@@ -172,7 +172,7 @@ async def _visit(
 
 
 def _next(visited: Sequence[Target], moved: _Moved, most: int) -> Target:
-    """Return the target of a redirect: a permitted address that was not requested yet."""
+    """Return the target of a redirect: a permitted URL that was not requested yet."""
     if not most:
         raise _failed(f"It answered {moved.status}.{_ADVICE[3]}")
     if len(visited) > most:
@@ -192,27 +192,28 @@ def _next(visited: Sequence[Target], moved: _Moved, most: int) -> Target:
     return target
 
 
-def waited(coming: Coroutine[object, object, T]) -> T:
-    """Await in a blocked thread.
+def run_blocking(coming: Coroutine[object, object, T]) -> T:
+    """Run a coroutine in another thread and wait for it.
 
-    The thread may have an event loop of its own, which stands still meanwhile.
+    The caller's thread may run an event loop, which is blocked meanwhile.
     """
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, coming).result()
 
 
 def check_token(token: str) -> str:
-    """Give back a bearer token, or raise ``Misuse`` for text that no header can carry."""
+    """Return a bearer token.
+
+    Raises:
+        Misuse: for a text that no header can carry.
+    """
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise Misuse("the bearer token is not one: it is empty, or has other than printable ASCII characters")
     return token
 
 
 async def _permitted(target: Target, egress: EgressPolicy) -> Sequence[Address]:
-    """Resolve the host, and refuse it if any address is not permitted.
-
-    An author who mixes addresses attempts DNS rebinding.
-    """
+    """Resolve the host, and refuse it if any address is not permitted (DNS rebinding)."""
     literal = literal_address(target.host)
     addresses = [literal] if literal else await _resolved(target, egress.resolve)
     if not addresses:
@@ -225,10 +226,7 @@ async def _permitted(target: Target, egress: EgressPolicy) -> Sequence[Address]:
 
 
 async def _resolved(target: Target, resolve: Resolve) -> list[Address]:
-    """Resolve a host.
-
-    A resolver cannot be stopped; its thread is left behind on a timeout.
-    """
+    """Resolve a host in a thread, which is abandoned on a timeout."""
     answer = Future[Sequence[str]]()
 
     def ask() -> None:
@@ -248,12 +246,9 @@ async def _resolved(target: Target, resolve: Resolve) -> list[Address]:
 
 
 def _share(ends_at: float, addresses: int) -> httpx2.Timeout:
-    """Split the remaining time between the addresses.
+    """Split the remaining time between the addresses: half to connect, half for TLS.
 
-    Half of it is to connect, half for TLS.
-
-    A little less, since httpcore closes a connection whose own time is up in the middle of TLS, and leaves one behind
-    that is cancelled there.
+    It is a little less, because httpcore does not close a connection correctly if its own timeout ends within TLS.
     """
     left = max(ends_at - asyncio.get_running_loop().time(), 0.01)
     return httpx2.Timeout(left, connect=0.45 * left / addresses)
@@ -266,7 +261,7 @@ async def _ask(
     headers: Mapping[str, str],
     wanted: _Wanted,
 ) -> Fetched | _Moved:
-    """The answer of the first address that takes a connection."""
+    """Return the response of the first address that accepts a connection."""
     error: Exception | None = None
     for address in addresses:
         host = f"[{address}]" if address.version == 6 else str(address)
@@ -285,7 +280,7 @@ async def _ask(
 
 
 def _why(error: BaseException | None) -> str:
-    """Describe a failed connection: of a TLS error its reason, of another its kind."""
+    """Describe a failed connection: the reason of a TLS error, or the kind of another."""
     kind, seen = type(error).__name__, error
     while seen is not None:
         if isinstance(seen, ssl.SSLCertVerificationError):
@@ -297,9 +292,9 @@ def _why(error: BaseException | None) -> str:
 
 
 async def _read(answer: httpx2.Response, wanted: _Wanted) -> Fetched | _Moved:
-    """Status, type, bytes.
+    """Read status, media type and body.
 
-    Of what comes with another status than 200, only the rule of a refused challenge is read.
+    Other statuses than 200 have no body here, except the rule of a refused challenge.
     """
     if answer.status_code in _REDIRECTS:
         return _Moved(answer.status_code, answer.headers.get_list("location"))
@@ -326,7 +321,7 @@ async def _read(answer: httpx2.Response, wanted: _Wanted) -> Fetched | _Moved:
 
 
 async def _named_rule(answer: httpx2.Response) -> str:
-    """Read the rule that a problem document names; nothing else of it is used."""
+    """Read the rule that a problem document names; the rest is ignored."""
     data = bytearray()
     async for chunk in answer.aiter_raw():
         data += chunk
@@ -337,7 +332,7 @@ async def _named_rule(answer: httpx2.Response) -> str:
 
 
 def _inflate(data: bytes, most_bytes: int) -> bytes:
-    """Decompress one gzip member, and stop as soon as there is too much of it."""
+    """Decompress one gzip member, up to ``most_bytes``."""
     with foreign_code(_failed, "It answered with gzip that is damaged."):
         inflater = zlib.decompressobj(_GZIP_FORMAT)
         inflated = inflater.decompress(data, most_bytes + 1)
@@ -349,7 +344,7 @@ def _inflate(data: bytes, most_bytes: int) -> bytes:
 
 
 def _tls(authorities: str) -> ssl.SSLContext:
-    """TLS 1.3, always verifying the certificate and its name."""
+    """Make a TLS 1.3 context that verifies certificate and host name."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     if authorities:
@@ -361,7 +356,7 @@ def _tls(authorities: str) -> ssl.SSLContext:
 
 
 def _accept(media_types: Sequence[str]) -> str:
-    """The best first; each further one is worth less (RFC 9110 12.5.1)."""
+    """Encode ``Accept``: each media type has a lower weight (RFC 9110 12.5.1)."""
     return ", ".join(f"{one};q={1 - number / 10:.1f}" if number else one for number, one in enumerate(media_types))
 
 

@@ -1,4 +1,8 @@
-"""Issuer metadata and keys, fetched and refreshed for listed Issuers."""
+"""Keys of trusted Issuers, refreshed from their published metadata.
+
+The metadata is JWT VC Issuer Metadata (SD-JWT VC). An Issuer is trusted because it is listed; its metadata only gives
+its present keys. Needs the ``cli`` extra.
+"""
 
 import asyncio
 import logging
@@ -22,27 +26,24 @@ from sdcard.rules import Rule
 from sdcard.sdjwt.model import read_issuer_jwt
 from sdcard.trust import TrustedIssuers, parse_key_set
 
-# -- Schedule of fetching published keys again ------------------------------------------------------------------------
-# It is soon enough for a rotation, and seldom enough for their server.
-
 FRESH_SECONDS = 600
-"""For which keys are used without asking again: so long does a key live that was withdrawn."""
+"""Keys are used for so long without a refresh; a withdrawn key lives no longer."""
 USABLE_SECONDS = 3_600
-"""For which they are used while nobody answers."""
+"""Keys are used for so long while refreshes fail."""
 PAUSE_SECONDS = 60
-"""Between two attempts after one that failed, and after one that did not find the key that it was for."""
+"""Between two refreshes after a failure, or after a refresh without the wanted key."""
 
 
 @dataclass(slots=True)
 class Schedule:
-    """Last outcome of a fetch, in Unix seconds.
+    """Times of past refreshes of a key set, in Unix seconds; None for none.
 
-    Untrusted senders name keys, so unknown keys are rarely fetched.
+    Senders choose the ``kid``, so unknown keys cause few refreshes.
 
     Attributes:
-        fetched: when the keys were last had.
-        failed: when they could last not be had, if that is the newest there is to say.
-        missed: when they were had and the key that was looked for was not among them.
+        fetched: the last successful refresh.
+        failed: the last refresh, if it failed.
+        missed: the last successful refresh without the wanted key.
     """
 
     fetched: Instant | None = None
@@ -50,21 +51,21 @@ class Schedule:
     missed: Instant | None = None
 
     def is_due(self, known: bool, now: Instant) -> bool:
-        """Whether to ask, for the sake of a key that is known or not."""
+        """Whether to refresh, for a key that is known or not."""
         if _within(self.failed, PAUSE_SECONDS, now):
             return False
         return not _within(self.fetched, FRESH_SECONDS, now) or not (known or _within(self.missed, PAUSE_SECONDS, now))
 
     def is_usable(self, now: Instant) -> bool:
-        """Whether what was had last may still be used."""
+        """Whether the last fetched keys may still be used."""
         return _within(self.fetched, USABLE_SECONDS, now)
 
-    def succeeded(self, found: bool, now: Instant) -> None:
-        """The keys were had; ``found``: with the one that was looked for."""
+    def record_success(self, found: bool, now: Instant) -> None:
+        """Record a successful refresh; ``found``: with the wanted key."""
         self.fetched, self.failed, self.missed = now, None, self.missed if found else now
 
-    def fell_through(self, now: Instant) -> None:
-        """The keys could not be had."""
+    def record_failure(self, now: Instant) -> None:
+        """Record a failed refresh."""
         self.failed = now
 
 
@@ -72,15 +73,11 @@ def _within(since: Instant | None, seconds: int, now: Instant) -> bool:
     return since is not None and Lifetime(since, since + seconds).covers(now)
 
 
-# -- Keys of listed Issuers, refreshed from their published metadata --------------------------------------------------
-# The metadata is JWT VC Issuer Metadata (SD-JWT VC).
-#
-# An Issuer is trusted because it is listed. Its metadata says which keys it has now, and never that it is trusted.
-# Needs the ``cli`` extra.
+# -- Keys of trusted Issuers ------------------------------------------------------------------------------------------
 
 WELL_KNOWN = "/.well-known/jwt-vc-issuer"
 MOST_KEYS = 64
-"""Of one Issuer, for one purpose."""
+"""Keys of one Issuer for one purpose."""
 
 _DEPTH = 8
 _WHERE = Where(Part.FETCHED)
@@ -93,10 +90,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _OneUse:
-    """The keys of one Issuer for one use, with their age.
-
-    ``hint`` says why there are no newer keys.
-    """
+    """The keys of one Issuer for one use. ``hint`` explains a failed refresh."""
 
     keys: _Keys
     schedule: Schedule = field(default_factory=Schedule)
@@ -109,32 +103,27 @@ class _OneUse:
         return self.schedule.is_due(self.knows(kid), now)
 
     def is_usable(self, now: Instant) -> bool:
-        """Whether the keys may be used now.
-
-        Listed keys serve until others are fetched. Fetched keys serve for a while.
-        """
+        """Whether the keys may be used: listed keys always, fetched keys for a while."""
         return self.schedule.fetched is None or self.schedule.is_usable(now)
 
 
 @dataclass(slots=True)
 class _Listed:
-    """State of one Issuer: its two independent key sets, and its refresh in progress."""
+    """State of one Issuer: its two key sets, and its refresh in progress."""
 
     of: Mapping[_Use, _OneUse]
     coming: Future[None] | None = None
 
 
 class IssuerKeys:
-    """The trusted Issuers with the keys that they have now.
+    """The trusted Issuers with their present keys.
 
-    It is safe for threads: of all that need a refresh, one does it.
-
-    Keys that an Issuer publishes take the place of those that are listed for it: a key that was withdrawn is gone
-    after ten minutes. While nobody answers, listed keys serve, and published ones for an hour.
+    It is thread-safe; concurrent callers share one refresh. Published keys replace listed keys, so a withdrawn key is
+    gone after ten minutes. While refreshes fail, listed keys stay valid, and published keys for an hour.
 
     Args:
-        listed: who is trusted, and the keys to begin with; there may be none.
-        egress: addresses that may be connected to, beside public addresses and that of an Issuer listed by its address.
+        listed: the trusted Issuers, with their first keys, if any.
+        egress: permitted addresses, beside public addresses and the address of an Issuer that is listed by its address.
         limits: bounds the size of presentations.
     """
 
@@ -155,15 +144,15 @@ class IssuerKeys:
         """Return the Issuer that a presentation names, if it is listed.
 
         Raises:
-            Refused: ``issuer.metadata-unavailable`` when its key is not known and nobody can say whether it is one; a
-                rule of the encodings or forms, as its verification would.
-            Misuse: when it is no text.
+            Refused: ``issuer.metadata-unavailable`` when its key is unknown and the refresh failed; ``sd-jwt.*``,
+                ``jws.*``, ``encoding.*`` or ``json.*`` for a malformed presentation.
+            Misuse: when ``presentation`` is not a ``str``.
         """
         issuer, kid = self._asked(presentation)
         return self._current(issuer, kid, "keys", now)
 
     async def for_presentation_async(self, presentation: str, now: Instant) -> TrustedIssuers:
-        """Resolve as ``for_presentation``, without blocking a thread."""
+        """Return as ``for_presentation``, without blocking a thread."""
         issuer, kid = self._asked(presentation)
         step = self._step(issuer, kid, "keys", now)
         if isinstance(step, TrustedIssuers):
@@ -174,21 +163,15 @@ class IssuerKeys:
         return self._refreshed(step, kid, "keys", now)
 
     def for_status_list(self, issuer: str, kid: object, now: Instant) -> TrustedIssuers:
-        """Resolve as ``for_presentation``, for a status list of this Issuer.
-
-        ``FetchedStatusLists`` calls it.
-        """
+        """Return as ``for_presentation``, for a status list of this Issuer."""
         return self._current(issuer, kid, "status_keys", now)
 
     def lists(self, issuer: str) -> bool:
-        """Whether the Issuer is among those who are trusted."""
+        """Whether the Issuer is trusted."""
         return issuer in self._listed
 
     def _asked(self, presentation: str) -> tuple[object, object]:
-        """Return ``iss`` and ``kid`` of a presentation.
-
-        Of the compact form, only the Issuer-signed JWT is read. Verification reads the rest.
-        """
+        """Read ``iss`` and ``kid`` of a presentation without verifying it."""
         text = read_issuer_jwt(presentation, self._limits)
         jws = parse_jws(text, Part.ISSUER_HEADER, Part.ISSUER_JWT, self._limits.json_depth)
         return jws.payload.get("iss"), jws.header.get("kid")
@@ -205,19 +188,19 @@ class IssuerKeys:
     def _step(self, issuer: object, kid: object, use: _Use, now: Instant) -> TrustedIssuers | str:
         """Return the trusted Issuer; or the Issuer whose keys must be fetched first."""
         if not isinstance(issuer, str) or issuer not in self._listed or not self._trusted.is_current(now):
-            return self._trusted  # the verification says no
+            return self._trusted  # verification refuses it
         with self._lock:
             one, of = self._listed[issuer], self._listed[issuer].of[use]
             serves = of.knows(kid) and of.is_usable(now) and one.coming
             return issuer if of.is_due(kid, now) and not serves else self._answer(issuer, kid, use, now)
 
     def _refresh(self, issuer: str, kid: object, use: _Use, now: Instant) -> Future[None] | None:
-        """Start or join a fetch of the Issuer's keys; None when it is no longer due."""
+        """Start or join a refresh of the Issuer's keys; None if it is not due any longer."""
         one = self._listed[issuer]
         with self._lock:
             if one.coming is None and one.of[use].is_due(kid, now):
                 coming = Future[None]()
-                coming.set_running_or_notify_cancel()  # nobody who stops waiting stops it
+                coming.set_running_or_notify_cancel()  # a caller that stops waiting does not cancel it
                 asking = threading.Thread(target=self._ask, args=(one, issuer, kid, use, now, coming), daemon=True)
                 asking.start()
                 one.coming = coming
@@ -252,39 +235,36 @@ class IssuerKeys:
 
 
 def _take(one: _OneUse, found: _Keys | Refused | None, kid: object, now: Instant, issuer: str) -> None:
-    """Take over what an Issuer published for one use.
+    """Store the result of a refresh for one use.
 
-    None: it publishes nothing, so the listed keys remain.
-
-    ``kid``: the key that was looked for; None: none for this use.
+    ``found`` is None if the Issuer publishes no such set: the listed keys stay. ``kid`` is the wanted key, if any.
     """
     if isinstance(found, Refused):
-        one.schedule.fell_through(now)
+        one.schedule.record_failure(now)
         one.hint = str(found.findings[0])
         return
     if found is not None:
         for finding in found.left_out if found.left_out != one.keys.left_out else ():
             _log.warning("a key of the Issuer %s is left out: %s", issuer, finding)
         one.keys = found
-    one.schedule.succeeded(kid is None or one.knows(kid), now)
+    one.schedule.record_success(kid is None or one.knows(kid), now)
 
 
 def metadata_url(issuer: str) -> str:
     """Return the address of an Issuer's metadata (VC-12).
 
-    The well-known path goes between host and path.
+    The well-known path is inserted between host and path.
     """
     parts = urlsplit(issuer)
     return f"{parts.scheme}://{parts.netloc}{WELL_KNOWN}{parts.path.rstrip('/')}"
 
 
 def _published(issuer: str, egress: EgressPolicy) -> Mapping[_Use, _Keys | Refused | None]:
-    """Fetch the keys that an Issuer publishes.
-
-    The sets are independent: one that cannot be fetched leaves the other alone.
+    """Fetch the keys that an Issuer publishes. A failed set does not affect the other.
 
     Raises:
-        Refused: ``fetch.…``, ``trust.malformed`` or a rule of the encodings, when there is no metadata of this Issuer.
+        Refused: ``fetch.*``, ``trust.malformed``, ``encoding.*`` or ``json.*``, when there is no metadata of this
+            Issuer.
     """
     parse_url(issuer)
     if "?" in issuer:
@@ -301,7 +281,7 @@ def _published(issuer: str, egress: EgressPolicy) -> Mapping[_Use, _Keys | Refus
 
 
 def _source(metadata: JsonObject, member: str) -> JsonValue:
-    """Return the key set of a member, or the URI of its ``_uri`` (VC-13).
+    """Return the key set of a member, or the URI in its ``_uri`` member (VC-13).
 
     Exactly one of the two must be present.
     """
@@ -312,7 +292,7 @@ def _source(metadata: JsonObject, member: str) -> JsonValue:
 
 
 def _key_set(source: JsonValue, egress: EgressPolicy) -> _Keys | Refused:
-    """The keys of a set, or why there are none."""
+    """Return the keys of a set, or the refusal."""
     try:
         keys = parse_key_set(_json(source, egress, JWKS) if isinstance(source, str) else source, _WHERE)
         if not 0 < len(keys) <= MOST_KEYS:

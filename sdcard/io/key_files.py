@@ -1,4 +1,4 @@
-"""Private keys in files, as JWKs for their owner alone (RFC 7517, RFC 9964)."""
+"""Private keys in files that only their owner can read (RFC 7517, RFC 9964)."""
 
 import json
 import os
@@ -32,12 +32,12 @@ _DEPTH = 8
 def create_key_file(path: Path, algorithm: SignatureAlgorithm = SignatureAlgorithm.ES256) -> InMemorySigner:
     """Make a key and write it to a new file, mode 0600.
 
-    The file appears whole or not at all, and an existing file stays unchanged.
+    The file appears completely or not at all, and an existing file stays unchanged.
 
     Raises:
-        Misuse: when there is something of this name.
+        Misuse: when the name exists.
         Refused: ``key.unsupported`` when this build of ``cryptography`` lacks the algorithm.
-        OSError: when the folder cannot be written to.
+        OSError: when the folder is not writable.
     """
     jwk = generate_jwk(algorithm)
     create_private_file(path, json.dumps(jwk))
@@ -45,23 +45,24 @@ def create_key_file(path: Path, algorithm: SignatureAlgorithm = SignatureAlgorit
 
 
 def generate_jwk(algorithm: SignatureAlgorithm) -> JsonObject:
-    """A new private JWK, with ``kid`` and ``alg``.
+    """Make a private JWK with ``kid`` and ``alg``.
 
     Raises:
         Refused: ``key.unsupported`` when this build of ``cryptography`` lacks the algorithm.
     """
-    jwk = _generate(algorithm)
+    with foreign_code(Refused, Rule.KEY_UNSUPPORTED, _WHERE, "This machine cannot make such a key."):
+        jwk = _generate(algorithm)
     return {**jwk, "kid": _private_half(jwk, algorithm).public_key.thumbprint, "alg": algorithm.value}
 
 
 def create_private_file(path: Path, text: str) -> None:
-    """Write the text and a line's end to a new file of mode 0600.
+    """Write a line of text to a new file of mode 0600.
 
-    The file appears whole or not at all.
+    The file appears completely or not at all.
 
     Raises:
         Misuse: when the name exists; the file stays unchanged.
-        OSError: when the folder cannot be written to.
+        OSError: when the folder is not writable.
     """
     if not path.name:
         raise Misuse("a key file has a name")
@@ -80,9 +81,9 @@ def create_private_file(path: Path, text: str) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Sync the folder, so that the new name survives a loss of power.
+    """Sync the folder, so that the new name survives a power failure.
 
-    Data that is sealed with a lost key is lost too.
+    Data that is encrypted with a lost key is lost too.
     """
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -92,13 +93,13 @@ def _sync_folder(folder: Path) -> None:
 
 
 def load_signer(path: Path) -> InMemorySigner:
-    """Load the signer whose private JWK is in the file.
+    """Load the private JWK in a file.
 
-    A symbolic link is followed. Its target is checked.
+    A symbolic link is followed, and its target is checked.
 
     Raises:
-        Misuse: when it is no file, or others than its owner can read or change it.
-        Refused: ``key.malformed``, ``key.unsupported`` or a rule of the encodings, when it holds no private key.
+        Misuse: when it is not a file, or others than its owner can access it.
+        Refused: ``key.malformed``, ``key.unsupported``, ``encoding.*`` or ``json.*``, when it holds no private key.
         OSError: when it cannot be read.
     """
     with _open_private(path) as file:
@@ -117,12 +118,10 @@ def load_private_jwk(path: Path) -> JsonObject:
 
 
 def load_secret(path: Path) -> str:
-    """Read the one line of text in a file that only its owner can read.
-
-    It is a PIN, or a key in base64url.
+    """Read one line, such as a PIN, from a file that only its owner can read.
 
     Raises:
-        Misuse: when it is no file, others than its owner can read or change it, or it is no line of printable ASCII.
+        Misuse: when it is not a file, others than its owner can access it, or it is not one line of printable ASCII.
         OSError: when it cannot be read.
     """
     with _open_private(path) as file:
@@ -134,21 +133,16 @@ def load_secret(path: Path) -> str:
 
 
 def is_key_set(path: Path) -> bool:
-    """Whether the file holds a JWKS.
-
-    Raises as ``load_public_keys`` for a file that is no JSON object.
-    """
+    """Whether the file holds a JWK Set. Raises as ``load_public_keys``."""
     with path.open("rb") as file:
         return "keys" in _read(file)
 
 
 def load_key_set(path: Path) -> KeySet[PublicKey]:
-    """Load the usable keys of a JWKS file.
-
-    ``left_out`` says which entries are not used, and why.
+    """Load the usable keys of a JWK Set file; ``left_out`` has the other entries.
 
     Raises:
-        Refused: as ``read_key_set``, ``limit.bytes`` or a rule of the encodings.
+        Refused: as ``read_key_set``, ``limit.bytes``, ``encoding.*`` or ``json.*``.
         OSError: when it cannot be read.
     """
     with path.open("rb") as file:
@@ -159,12 +153,10 @@ def load_key_set(path: Path) -> KeySet[PublicKey]:
 
 
 def load_public_keys(path: Path) -> tuple[PublicKey, ...]:
-    """Load all keys of a JWKS file, for a caller that takes over the whole set.
-
-    One bad entry refuses the file.
+    """Load all keys of a JWK Set file. One unusable entry refuses the file.
 
     Raises:
-        Refused: as ``load_key_set``; the reasons for every entry that is not usable.
+        Refused: as ``load_key_set``; the reasons for all unusable entries.
         OSError: when it cannot be read.
     """
     keys = load_key_set(path)
@@ -174,9 +166,7 @@ def load_public_keys(path: Path) -> tuple[PublicKey, ...]:
 
 
 def load_card_signers(path: Path) -> CardSigners:
-    """Load the keys of a JWKS file that are trusted to sign agent cards.
-
-    ``parse_card_signers`` reads them.
+    """Load the keys of a JWK Set file that are trusted to sign agent cards.
 
     Raises:
         Refused: as ``parse_card_signers``, or ``limit.bytes``.
@@ -187,15 +177,12 @@ def load_card_signers(path: Path) -> CardSigners:
 
 
 def public_jwk(key: PublicKey) -> dict[str, str]:
-    """Return the key as its owner publishes it (RFC 7517 4).
-
-    It has ``kid``, ``alg`` and ``use``.
-    """
+    """Return the key for publication, with ``kid``, ``alg`` and ``use`` (RFC 7517 4)."""
     return {**key.to_jwk(), "kid": key.thumbprint, "alg": key.algorithm.value, "use": "sig"}
 
 
 def public_jwks(*keys: PublicKey) -> dict[str, list[dict[str, str]]]:
-    """The JWKS that lets others verify what the keys sign (RFC 7517 5)."""
+    """Return a JWK Set of keys for publication (RFC 7517 5)."""
     return {"keys": [public_jwk(key) for key in keys]}
 
 
@@ -222,12 +209,6 @@ def _read_bytes(file: BinaryIO) -> bytes:
 
 
 def _generate(algorithm: SignatureAlgorithm) -> JsonObject:
-    """A new private JWK."""
-    with foreign_code(Refused, Rule.KEY_UNSUPPORTED, _WHERE, "This machine cannot make such a key."):
-        return _made(algorithm)
-
-
-def _made(algorithm: SignatureAlgorithm) -> JsonObject:
     if algorithm in ML_DSA_PARAMETERS:
         seed = secrets.token_bytes(SEED_SIZE)
         return {**_ml_dsa_signer(algorithm, seed).public_key.to_jwk(), "priv": encode_base64url(seed)}
@@ -239,12 +220,10 @@ def _made(algorithm: SignatureAlgorithm) -> JsonObject:
 
 
 def parse_private_jwk(document: JsonObject) -> InMemorySigner:
-    """Parse a private JWK to a signer.
-
-    Both halves must be present and belong together. Otherwise every signature would be worthless.
+    """Parse a private JWK to a signer. Both halves must be present and match.
 
     Raises:
-        Refused: ``key.malformed``, ``key.unsupported`` or a rule of the encodings.
+        Refused: ``key.malformed``, ``key.unsupported``, ``encoding.*`` or ``json.*``.
     """
     public = parse_public_jwk(_public_half(document), _WHERE)
     signer = _private_half(document, public.algorithm)
@@ -264,7 +243,7 @@ def _private_half(document: JsonObject, algorithm: SignatureAlgorithm) -> InMemo
 
 
 def _private_place(algorithm: SignatureAlgorithm) -> Where:
-    """The one private member of a key of this algorithm."""
+    """Return the place of the private member for this algorithm."""
     return _WHERE.within("priv" if algorithm in ML_DSA_PARAMETERS else "d")
 
 
@@ -276,7 +255,7 @@ def _seed(document: JsonObject, where: Where) -> bytes:
 
 
 def _ml_dsa_signer(algorithm: SignatureAlgorithm, seed: bytes) -> InMemorySigner:
-    """``ValueError`` for a seed of another length."""
+    """Make an ML-DSA signer; ``ValueError`` for a seed of another length."""
     try:
         return InMemorySigner(private_key_of(algorithm, seed))
     except UnsupportedAlgorithm:
@@ -284,10 +263,7 @@ def _ml_dsa_signer(algorithm: SignatureAlgorithm, seed: bytes) -> InMemorySigner
 
 
 def _public_half(document: JsonObject) -> dict[str, JsonValue]:
-    """Leave out the private members and ``key_ops``.
-
-    ``key_ops`` would be about signing here.
-    """
+    """Remove the private members, and ``key_ops``, which is about signing here."""
     return {name: value for name, value in document.items() if name not in PRIVATE_MEMBERS | {"key_ops"}}
 
 

@@ -1,13 +1,12 @@
-"""Keys that never leave a PKCS#11 token (an HSM).
+"""Keys in a PKCS#11 token (an HSM), which never leave it.
 
-The module makes keys in the token and signs with them. Needs the ``pkcs11`` extra.
+The token makes keys and signs with them. Needs the ``pkcs11`` extra.
 
-Modules are called from one thread for the whole process. Several threads in one module crashed the process with SoftHSM
-2, and signing in one thread was faster than in two. The caller blocks, for a bounded time; so never call it from an
-event loop.
+One thread of the process calls all modules: several threads in one module crashed the process with SoftHSM 2, and one
+thread signed faster than two. The caller blocks for a bounded time, so never call this on an event loop.
 
-A session can be lost at any time: the token is pulled out, restarted or set up anew. It is opened again then, and in
-the end the module is started anew, without anybody's help. A wrong PIN is tried exactly once: tokens count, and lock.
+A session can be lost at any time: the token is removed, restarted or initialized. A failed call is retried with a new
+session, then with a restarted module. A wrong PIN is tried once only, because tokens count failures and lock.
 """
 
 import hashlib
@@ -34,13 +33,13 @@ _CURVE = "secp256r1"
 _POINT, _COMPRESSED = 65, 33
 """Bytes of a point of P-256 (SEC 1 2.3.3)."""
 _REST = 1.0
-"""Seconds in which a token that failed is not asked again, so that a queue of callers does not wait in turn."""
+"""Seconds for which a failed token is not called, so that queued callers do not wait one after another."""
 
 
 class _Thread:
-    """The one thread that calls into modules.
+    """The thread that calls modules.
 
-    It is a daemon: a module that hangs does not keep the process alive.
+    It is a daemon, so that a module that hangs does not keep the process alive.
     """
 
     def __init__(self) -> None:
@@ -52,7 +51,8 @@ class _Thread:
     def run(self, work: Callable[[], _T], patience: float) -> _T:
         """Run the work and return its result.
 
-        Raises ``TimeoutError`` when it, or earlier work, takes too long.
+        Raises:
+            TimeoutError: when it, or earlier work, takes too long.
         """
         if self._hanging is not None and not self._hanging.done():
             raise TimeoutError
@@ -65,7 +65,7 @@ class _Thread:
             raise
 
     def submit(self, work: Callable[[], _T]) -> "Future[_T]":
-        """Do the work after everything that was asked for before."""
+        """Run the work after all earlier work."""
         with self._start:
             if not self._started:
                 threading.Thread(target=self._loop, name="pkcs11", daemon=True).start()
@@ -81,7 +81,7 @@ class _Thread:
                 continue
             try:
                 future.set_result(work())
-            except BaseException as error:  # whatever it is, it belongs to the one who waits
+            except BaseException as error:  # the waiting caller gets it
                 future.set_exception(error)
 
 
@@ -93,9 +93,9 @@ class TokenAddress:
     """A token and its login.
 
     Attributes:
-        module: the shared library that its maker provides.
+        module: the vendor's shared library.
         label: the token's name.
-        pin: the user's.
+        pin: the user PIN.
     """
 
     module: Path
@@ -104,11 +104,11 @@ class TokenAddress:
 
 
 class Pkcs11Token:
-    """A token that the process logs in to once, and again after the session was lost.
+    """A token. The process logs in once, and again after the session was lost.
 
     Args:
-        address: which token.
-        patience: how many seconds a caller waits.
+        address: the token.
+        patience: seconds that a caller waits.
 
     Raises:
         Misuse: without the ``pkcs11`` extra.
@@ -128,16 +128,14 @@ class Pkcs11Token:
         self._not_before = 0.0
 
     def generate(self, key_id: bytes, label: str) -> PublicKey:
-        """Make an ES256 key (P-256) in the token.
-
-        The token keeps the private half: sensitive, never extractable.
+        """Make an ES256 key (P-256) in the token: sensitive, never extractable.
 
         Args:
-            key_id: its CKA_ID, which no other key of the token has.
+            key_id: its CKA_ID, unique in the token.
             label: its CKA_LABEL, for people.
 
         Raises:
-            Refused: ``signer.unavailable``. Then the token keeps no key of this CKA_ID and label once it answers again.
+            Refused: ``signer.unavailable``. The key is then destroyed when the token answers again.
         """
         self._run(lambda: None, attempts=3)
         try:
@@ -147,25 +145,20 @@ class Pkcs11Token:
             raise
 
     def destroy(self, key_id: bytes, label: str) -> None:
-        """Destroy both halves of a key, when the token is free.
+        """Destroy both halves of a key later, in the token's thread. Failures are logged.
 
-        Failures are logged, and nobody waits.
-
-        A module that hangs makes a key later than its caller thinks; what is asked for here happens after that.
+        A module that hangs may make a key after its caller gave up; this work runs after that.
         """
         _THREAD.submit(lambda: self._destroy_all(key_id, label))
 
     def signer(self, key_id: bytes, key: PublicKey) -> "Pkcs11Signer":
-        """Return a signer for the key of this CKA_ID, whose public half is known.
-
-        The token is not asked yet.
-        """
+        """Return a signer for the key of this CKA_ID. The token is not called."""
         return Pkcs11Signer(self, key_id, key)
 
     def sign(self, key_id: bytes, message: bytes) -> bytes:
-        """An ES256 signature over the message, in JOSE form: r and s, one after the other.
+        """Sign with ES256, in JOSE form.
 
-        The digest is made here: not every token can (SoftHSM 2 cannot).
+        The message is hashed here, because not every token can (SoftHSM 2 cannot).
 
         Raises:
             Refused: ``signer.unavailable``.
@@ -183,7 +176,7 @@ class Pkcs11Token:
             raise _unavailable() from None
 
     def _insist(self, work: Callable[[], _T], attempts: int) -> _T:
-        """Run in the one thread, and retry after a failure.
+        """Run in the token's thread, and retry after a failure.
 
         Attempts use the open session, then a new session, then a restarted module.
         """
@@ -191,7 +184,7 @@ class Pkcs11Token:
             try:
                 self._open(anew=attempt == 3)
                 return work()
-            except Exception as error:  # whatever the library or the module raises: the session is in doubt
+            except Exception as error:  # after any error the session may be lost
                 self._close()
                 if self._pin_refused or attempt == attempts:
                     self._give_up(self._reason(error))
@@ -211,7 +204,7 @@ class Pkcs11Token:
             raise self._pkcs11.PinLocked
         try:
             self._session = token.open(rw=True, user_pin=self.address.pin)
-        except self._pkcs11.UserAlreadyLoggedIn:  # a login is the process's, and one of its sessions still has it
+        except self._pkcs11.UserAlreadyLoggedIn:  # a login is for the process, and another session still has it
             self._session = token.open(rw=True)
         except (
             self._pkcs11.PinIncorrect,
@@ -278,16 +271,16 @@ class Pkcs11Token:
         return signature
 
     def _reason(self, error: Exception) -> str:
-        """Describe a failure for a refusal.
+        """Describe a failure for the log.
 
-        The library tells failures apart by class, except for a module that it cannot load or start at all.
+        The library tells failures apart by class, except for a module that does not load or start.
         """
         if type(error) is self._pkcs11.PKCS11Error:
             return f"cannot be reached: the module {self.address.module} does not load"
         return f"failed: {type(error).__name__}"
 
     def _give_up(self, reason: str) -> None:
-        """Say why, where operators look, and let callers come back later."""
+        """Log the failure, and refuse callers for a short time."""
         self._not_before = time.monotonic() + _REST
         final = "; the PIN is not tried again before a restart" if self._pin_refused else ""
         _log.error("the PKCS#11 token %s %s%s", self.address.label, reason, final)
@@ -301,9 +294,7 @@ class Pkcs11Signer:
         self.public_key = key
 
     def sign(self, message: bytes) -> bytes:
-        """Sign the message, in JOSE form.
-
-        It blocks, so never call it on an event loop.
+        """Sign the message, in JOSE form. It blocks, so never call it on an event loop.
 
         Raises:
             Refused: ``signer.unavailable``.
@@ -312,12 +303,12 @@ class Pkcs11Signer:
 
 
 def _public_key(encoded: bytes) -> PublicKey:
-    """A point of P-256 as tokens encode it → key.
+    """Parse a point of P-256 as tokens encode it (CKA_EC_POINT).
 
-    PKCS#11 asks for a DER OCTET STRING. Some tokens give the raw point, and some a DER BIT STRING (CKA_EC_POINT).
+    PKCS#11 requires a DER OCTET STRING. Some tokens return the raw point, and some a DER BIT STRING.
 
     Raises:
-        ValueError: for anything else.
+        ValueError: for other bytes.
     """
     for size in (_POINT, _COMPRESSED):
         for prefix in (b"", bytes((0x04, size)), bytes((0x03, size + 1, 0))):

@@ -1,9 +1,7 @@
-"""Responses of a registry, parsed strictly.
+"""Parsing of a registry's responses.
 
-Any other shape than the documented one is ``Misuse``.
-
-Entries of a list are independent: one of another shape is left out and reported, and a list with nothing else is
-``Misuse``.
+A response of another shape than the documented one is ``Misuse``. Entries of a list are independent: malformed ones are
+left out and reported; a list with only malformed entries is ``Misuse``.
 """
 
 import logging
@@ -24,7 +22,7 @@ _log = logging.getLogger(__name__)
 class IssuedAnswer:
     """An SD-Card of the response, with its terms.
 
-    ``agreement``: the partner, where one decided.
+    ``agreement``: the partner, if an agreement decided.
     """
 
     context: str
@@ -37,7 +35,7 @@ class IssuedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """The registry's answer to a registration."""
+    """The response to a registration."""
 
     agent_id: str
     linkable_by: tuple[str, ...]
@@ -49,7 +47,7 @@ class Registered:
 class ListedAgent:
     """An agent in its owner's list.
 
-    ``expires_at``: of its last good SD-Card, in Unix seconds.
+    ``expires_at``: of its last valid SD-Card, in Unix seconds.
     """
 
     agent_id: str
@@ -60,7 +58,7 @@ class ListedAgent:
 
 @dataclass(frozen=True, slots=True)
 class StatusesChanged:
-    """Number of changed SD-Cards, and from when status lists show it, in Unix seconds."""
+    """Number of changed SD-Cards, and when status lists show it, in Unix seconds."""
 
     changed: int
     public_at: int
@@ -68,7 +66,7 @@ class StatusesChanged:
 
 @dataclass(frozen=True, slots=True)
 class FoundAgent:
-    """An agent that was found, and its SD-Card, which nobody has verified yet."""
+    """A discovered agent, and its unverified SD-Card."""
 
     agent_id: str
     sd_card: str = field(repr=False)
@@ -79,10 +77,10 @@ class Discovered:
     """A page of discovery results.
 
     Attributes:
-        results: the agents that were found.
-        next_cursor: where the next page begins, if there is one.
-        ignored: criteria that changed nothing.
-        left_out: places of entries that are not of the documented shape, such as ``results/3``.
+        results: the agents.
+        next_cursor: the cursor of the next page, if any.
+        ignored: criteria without an effect.
+        left_out: places of malformed entries, such as ``results/3``.
     """
 
     results: tuple[FoundAgent, ...]
@@ -93,7 +91,7 @@ class Discovered:
 
 @contextmanager
 def documented() -> Iterator[None]:
-    """Turn an answer of another shape into ``Misuse``."""
+    """Raise ``Misuse`` for a response of another shape."""
     try:
         yield
     except (KeyError, TypeError, ValueError):
@@ -101,7 +99,7 @@ def documented() -> Iterator[None]:
 
 
 def read_registered(answer: Any) -> Registered:
-    """Read the answer to a registration or renewal."""
+    """Read the response to a registration or renewal."""
     return Registered(
         agent_id=as_text(answer["agent_id"]),
         linkable_by=tuple(as_text(name) for name in as_list(answer["linkable_by"])),
@@ -131,7 +129,7 @@ def read_listed(one: Any) -> ListedAgent:
 
 
 def read_discovered(answer: Any) -> Discovered:
-    """Read a page of agents that were found."""
+    """Read a page of discovered agents."""
     cursor = answer["next_cursor"]
     results, left_out = read_entries(answer["results"], _read_found, "results")
     return Discovered(
@@ -147,11 +145,10 @@ def _read_found(one: Any) -> FoundAgent:
 
 
 def read_entries(value: object, read: Callable[[Any], _Entry], name: str) -> tuple[list[_Entry], tuple[str, ...]]:
-    """Read the entries of a list, and the places of malformed entries.
+    """Read the entries of a list, and the places of malformed ones.
 
-    An entry is malformed if it does not have the documented shape.
-
-    ``TypeError`` when there is no list, or nothing else in it.
+    Raises:
+        TypeError: when there is no list, or only malformed entries.
     """
     good, left_out = list[_Entry](), list[str]()
     for number, one in enumerate(as_list(value)):
@@ -172,7 +169,7 @@ def _logged(value: object, read: Callable[[Any], _Entry], name: str) -> list[_En
 
 
 def log_left_out(place: str) -> None:
-    """Log the place of an entry that is left out."""
+    """Log the place of a malformed entry."""
     _log.warning("an entry of the registry's answer is not of the documented shape, and left out: %s", place)
 
 
@@ -204,7 +201,7 @@ def as_list(value: object) -> list[Any]:
 
 
 def refusal_of(problem: JsonObject, status: int) -> Exception:
-    """The registry's problem document as the refusal it came from."""
+    """Make the refusal from a registry's problem document."""
     try:
         findings = _logged(problem["findings"], _finding, "findings")
     except (KeyError, TypeError, ValueError):

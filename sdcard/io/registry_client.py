@@ -1,8 +1,6 @@
-"""A client of a registry, over HTTP.
+"""An HTTP client of a registry: registration, management, discovery, keys.
 
-It registers and manages agents, and fetches the registry's keys. Needs the ``cli`` extra.
-
-``registry_answers`` reads what the registry answers.
+``registry_answers`` parses the responses. Needs the ``cli`` extra.
 """
 
 import logging
@@ -45,7 +43,7 @@ MAX_ANSWER = 64 * 1024 * 1024
 TIMEOUT = 60.0
 _PAUSE = 0.2
 _REPEATS = 2
-"""How often a request that may be repeated is, when the connection breaks."""
+"""Retries of an idempotent request after the connection breaks."""
 _MOST_PAGES = 10_000
 _Cause = TypeVar("_Cause", bound=BaseException)
 _log = logging.getLogger(__name__)
@@ -54,15 +52,15 @@ _log = logging.getLogger(__name__)
 class Registry:
     """A client of one registry.
 
-    No redirect is followed. Responses are bounded in size and time.
+    It follows no redirect. Responses are bounded in size and time.
 
     Args:
         address: its URL.
-        token: a bearer token, for everything but the registry's keys.
-        patience: for how many seconds to try again when nothing listens yet.
+        token: a bearer token, not needed for the registry's keys.
+        patience: seconds to retry while nothing listens at the address.
 
     Raises:
-        Misuse: for an address by http that is not this machine's: tokens, proofs and keys need https.
+        Misuse: for an http address of another machine: tokens, proofs and keys need https.
     """
 
     def __init__(self, address: str, token: str | None = None, patience: float = 5.0) -> None:
@@ -73,18 +71,17 @@ class Registry:
     def register(self, body: JsonObject, contexts: Sequence[str], thumbprints: Sequence[str]) -> Registered:
         """``POST /agents/register``.
 
-        The response must hold an SD-Card for each context and key, in this order.
-
-        It carries an Idempotency-Key: when the connection breaks, the same request is sent again and done once.
+        The response must hold an SD-Card for each context and key, in this order. With its Idempotency-Key, the request
+        is retried after a broken connection and executed once.
 
         Raises:
-            Refused: with the registry's findings, when it refuses.
-            Misuse: when it cannot be reached, or answers as no registry does.
+            Refused: with the registry's findings.
+            Misuse: when it cannot be reached, or its response is malformed.
         """
         return self._issue("/agents/register", body, contexts, thumbprints)
 
     def nonce(self) -> str:
-        """``POST /nonces``: for ``prove_possession``, once.
+        """``POST /nonces``: a nonce for ``prove_possession``.
 
         Raises:
             Refused, Misuse: as for ``register``.
@@ -94,9 +91,7 @@ class Registry:
             return as_text(answer["nonce"])
 
     def renew(self, agent_id: str, supersedes: str, contexts: Sequence[str], thumbprints: Sequence[str]) -> Registered:
-        """``POST /agents/{agent_id}/renew``.
-
-        ``supersedes`` is ``revoke`` or ``run_out``. The rest is as for ``register``.
+        """``POST /agents/{agent_id}/renew``. ``supersedes`` is ``revoke`` or ``run_out``.
 
         Raises:
             Refused, Misuse: as for ``register``.
@@ -106,7 +101,7 @@ class Registry:
     def change_keys(
         self, agent_id: str, body: JsonObject, contexts: Sequence[str], thumbprints: Sequence[str]
     ) -> Registered:
-        """``POST /agents/{agent_id}/keys``. Contexts and thumbprints as for ``register``.
+        """``POST /agents/{agent_id}/keys``.
 
         Raises:
             Refused, Misuse: as for ``register``.
@@ -117,8 +112,7 @@ class Registry:
         """``GET /agents``: the caller's agents, page after page.
 
         Args:
-            leave_out: called with the place of each entry that is not of the documented shape; without it, they are
-                in the log.
+            leave_out: called with the place of each malformed entry; by default they are logged.
 
         Raises:
             Refused, Misuse: as for ``register``.
@@ -138,7 +132,7 @@ class Registry:
         raise Misuse("the registry's list of agents does not end")
 
     def agent(self, agent_id: str) -> JsonObject:
-        """``GET /agents/{agent_id}``, as it is documented.
+        """``GET /agents/{agent_id}``, as documented.
 
         Raises:
             Refused, Misuse: as for ``register``.
@@ -146,13 +140,13 @@ class Registry:
         return self._call("GET", _agent(agent_id), 200)
 
     def asked(self, agent_id: str) -> tuple[list[str], list[str]]:
-        """Return the contexts and key thumbprints of a renewal.
+        """Return the contexts and key thumbprints for which a renewal issues SD-Cards.
 
-        The renewal issues SD-Cards for them, in the registry's order.
+        They are in the registry's order.
 
         Raises:
-            Refused, Misuse: as for ``register``. ``agent.not-renewable``: of an agent of before the registry
-                remembered them.
+            Refused: also ``agent.not-renewable`` for an agent of an old registry version that did not store them.
+            Misuse: as for ``register``.
         """
         known = self.agent(agent_id)
         if known.get("disclosure_contexts", ...) is None:
@@ -162,7 +156,7 @@ class Registry:
             return contexts, [as_text(one) for one in as_list(known["key_thumbprints"])]
 
     def delete(self, agent_id: str) -> int:
-        """``DELETE /agents/{agent_id}``; how many SD-Cards were revoked.
+        """``DELETE /agents/{agent_id}``; return the number of revoked SD-Cards.
 
         Raises:
             Refused, Misuse: as for ``register``.
@@ -172,15 +166,15 @@ class Registry:
             return as_count(answer["revoked"])
 
     def issuer(self, expected: str | None = None) -> tuple[TrustedIssuers, JsonObject]:
-        """The registry as an Issuer: its keys, and the trust document that says the same.
+        """Fetch the registry's keys as an Issuer, and its trust document.
 
-        Fetching does not make it trusted: the caller decides that.
+        The caller decides whether to trust it.
 
         Args:
-            expected: the Issuer that it must be, when that is not its address.
+            expected: the expected ``iss``; by default the address.
 
         Raises:
-            Misuse: as for ``register``, and when it calls itself otherwise.
+            Misuse: as for ``register``, and for another ``iss``.
         """
         expected = expected or self._address
         metadata = self._call("GET", "/.well-known/jwt-vc-issuer", 200)
@@ -196,15 +190,13 @@ class Registry:
         return issuers, document
 
     def discover(self, query: JsonObject, context: str, max_results: int, cursor: str | None = None) -> Discovered:
-        """``POST /agents/discover``.
-
-        It returns the agents whose SD-Cards of a context show all that the query asks for.
+        """``POST /agents/discover``: agents whose SD-Cards of a context match the query.
 
         Args:
             query: criteria, as documented; at least one.
             context: a context that the token names.
             max_results: 1 to 100.
-            cursor: ``next_cursor`` of the page before, of the same query, context and token.
+            cursor: ``next_cursor`` of the previous page, of the same query, context and token.
 
         Raises:
             Refused, Misuse: as for ``register``.
@@ -220,7 +212,7 @@ class Registry:
         return discovered
 
     def change_statuses(self, action: str, agent_id: str, batch_id: str | None, context: str | None) -> int:
-        """Change as ``change_status``; return how many SD-Cards changed."""
+        """Change as ``change_status``; return the number of changed SD-Cards."""
         return self.change_status(action, agent_id, batch_id, context).changed
 
     def change_status(self, action: str, agent_id: str, batch_id: str | None, context: str | None) -> StatusesChanged:
@@ -256,7 +248,7 @@ class Registry:
         return document
 
     def _send(self, method: str, path: str, body: bytes | None, idempotency_key: str | None) -> tuple[int, bytes]:
-        """Send a request, and retry where no request can be executed twice.
+        """Send a request, and retry if it cannot be executed twice.
 
         Connecting sends no request, and an Idempotency-Key makes a repeated request safe.
         """
@@ -290,10 +282,7 @@ class Registry:
                 raise Misuse(f"the registry cannot be reached: {type(error).__name__}") from None
 
     def _absence(self, error: httpx2.ConnectError) -> str:
-        """Explain why no connection was made.
-
-        The explanation names the part of the address that is at fault.
-        """
+        """Explain why no connection was made: the host or the port."""
         url = httpx2.URL(self._address)
         host = url.host or "without a host"
         if _caused_by(error, socket.gaierror) is not None:
@@ -303,7 +292,7 @@ class Registry:
 
 
 def _caused_by(error: BaseException, kind: type[_Cause]) -> _Cause | None:
-    """The first exception of this kind among those that led to this one."""
+    """Return the first exception of this kind in the chain of causes."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, kind):
         cause = cause.__cause__ or cause.__context__
@@ -311,7 +300,7 @@ def _caused_by(error: BaseException, kind: type[_Cause]) -> _Cause | None:
 
 
 def _tls_failure(error: httpx2.ConnectError) -> str | None:
-    """Return the TLS error, which a retry does not change; None for other errors."""
+    """Describe a TLS error, which a retry does not change; None for other errors."""
     cause = _caused_by(error, ssl.SSLError)
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"its certificate does not count here: {cause.verify_message}"

@@ -1,9 +1,8 @@
-"""Records of used nonces for one process.
+"""Records of used nonces in memory, for one process.
 
-The nonces are of challenges that a Verifier made, or were chosen by Holders.
-
-Several processes need those of ``sql_records``. A record is bounded and refuses when it is full, since forgetting early
-would let a replay through. A challenge takes a place only when its answer has passed every other check.
+One record is for challenges of a Verifier, the other for nonces that Holders chose. Several processes need
+``sdcard.io.sql_replay_cache``. A record is bounded, and refuses when it is full: evicting entries early would permit a
+replay. A challenge takes a place only when its answer passed every other check.
 """
 
 import hashlib
@@ -19,18 +18,16 @@ from sdcard.rules import Rule
 from sdcard.salts import SaltSource
 
 _FORGOTTEN_AT_ONCE = 4
-"""An addition forgets more than it adds, so what has expired does not pile up; and few, so none takes long."""
+"""An addition evicts more than it adds, so expired entries do not accumulate; and few, so it never takes long."""
 _ENDS_KEPT = 4_096
-"""Ends are whole seconds as a rule, and those of one moment lie within ten minutes."""
+"""Ends are usually whole seconds, and those of one moment are within ten minutes."""
 
 
 class _UsedNonces:
-    """A bounded set of digests in the order in which they expire.
+    """A bounded set of digests, ordered by expiry. It is not thread-safe.
 
-    It is not safe for threads by itself.
-
-    Nothing is forgotten while there is plenty of room, since a clock that runs ahead makes everything look expired.
-    ``_forgotten`` has the ends of the digests that were forgotten last; a use with the same end is not a first one.
+    Expired entries stay while there is room, because a clock that is ahead makes every entry look expired.
+    ``_forgotten`` has the ends of the last evicted digests; a use with the same end is not a first use.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -40,7 +37,7 @@ class _UsedNonces:
         self._forgotten: dict[Instant, None] = {}
 
     def add(self, digest: bytes, until: Instant, now: Instant) -> bool:
-        """Remember a digest until an instant, inclusive; False when it is there already.
+        """Add a digest until an instant, inclusive; return false if it is present.
 
         Raises:
             Refused: ``kb.record-unavailable`` when the record is full.
@@ -71,32 +68,29 @@ class _UsedNonces:
 
 
 class MemoryReplayRecord:
-    """A ``ReplayRecord`` in this process's memory; safe for threads."""
+    """A ``ReplayRecord`` in memory. It is thread-safe."""
 
     def __init__(self, capacity: int = 1_000_000) -> None:
         self._used, self._lock = _UsedNonces(capacity), threading.Lock()
 
     def first_use(self, use: NonceUse, until: Instant, now: Instant) -> bool:
-        """Remember the use; True for exactly one caller."""
+        """Store the use; true for exactly one caller."""
         digest = digest_of_use(use)
         with self._lock:
             return self._used.add(digest, until, now)
 
 
 class MemoryChallengeRecord:
-    """Makes challenges for one audience and lets each be answered once.
+    """Makes challenges for one audience; each can be answered once. It is thread-safe.
 
-    It is safe for threads.
-
-    The key is drawn with the record and never leaves it: a challenge of another process, or of this one before it
-    was started again, is not recognized.
+    Its key is drawn with it and never leaves it. Challenges of other processes, or from before a restart, are unknown.
 
     Args:
-        audience: who asks.
+        audience: the Verifier.
         salts: randomness, for the key and for each challenge.
-        lifetime: seconds in which a challenge is answered.
-        capacity: how many answered challenges are remembered; beyond it every answer is refused.
-        purpose: what the challenges are for.
+        lifetime: seconds in which a challenge is valid.
+        capacity: the most answered challenges; a full record refuses every answer.
+        purpose: of the challenges.
     """
 
     def __init__(
@@ -118,16 +112,11 @@ class MemoryChallengeRecord:
         interaction_id: str | None = None,
         target: RequestTarget | None = None,
     ) -> Challenge:
-        """Make a challenge, to be answered within the record's lifetime.
-
-        Nothing is stored.
-        """
+        """Make a challenge. Nothing is stored."""
         return self._maker.make(self._key, self._salts, now, window, interaction_id, target)
 
     def check(self, challenge: Challenge, now: Instant) -> None:
-        """Refuse a challenge that is too old or not made for these terms.
-
-        This record must have made it.
+        """Refuse a challenge that is too old, or that this record did not make so.
 
         Raises:
             Refused: as ``ChallengeMaker.check``.
@@ -135,9 +124,9 @@ class MemoryChallengeRecord:
         self._maker.check(self._key, challenge, now)
 
     def consume(self, challenge: Challenge, now: Instant) -> bool:
-        """Mark the challenge as answered; return True for exactly one caller.
+        """Mark the challenge as answered; true for exactly one caller.
 
-        The challenge is one that ``check`` lets pass.
+        False for a challenge that ``check`` refuses.
 
         Raises:
             Refused: ``kb.record-unavailable`` when the record is full.
@@ -152,13 +141,10 @@ class MemoryChallengeRecord:
 
 
 def digest_of_use(use: NonceUse) -> bytes:
-    """Give what a record remembers of a use: a digest of JSON.
-
-    With JSON, no two lists of fields run into one another.
-    """
+    """Digest a use for storage. JSON makes the encoding of fields unambiguous."""
     return hashlib.sha256(encode_json([use.part.value, use.holder, use.audience, use.nonce])).digest()
 
 
 def digest_of_nonce(nonce: str) -> bytes:
-    """Give what a record remembers of a nonce that it made itself."""
+    """Digest a nonce of this record for storage."""
     return hashlib.sha256(nonce.encode()).digest()

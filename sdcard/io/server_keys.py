@@ -1,6 +1,6 @@
-"""The authorization server's JWKS, from a file or by https, kept for a while.
+"""Keys of an authorization server: a JWK Set from a file or by https, cached.
 
-Clients choose the ``kid`` of their tokens: an unknown one has the JWKS asked for again, but seldom, and one at a time.
+Clients choose the ``kid`` of their tokens. An unknown ``kid`` causes a refresh, but seldom, and one at a time.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ Load = Callable[[], Awaitable[bytes]]
 
 
 class ServerKeys:
-    """Finds the key that a token names.
+    """A cache of an authorization server's keys.
 
-    ``load`` gives a JWKS, or raises ``OSError`` or ``Refused``.
+    ``load`` returns a JWK Set, or raises ``OSError`` or ``Refused``.
     """
 
     def __init__(self, load: Load) -> None:
@@ -36,12 +36,10 @@ class ServerKeys:
         self._turn = asyncio.Lock()
 
     async def find(self, kid: object, now: Instant, alg: object = None) -> ServerKey:
-        """Find the key of this ``kid``.
-
-        ``alg`` chooses between keys of one ``kid`` for different algorithms.
+        """Return the key of this ``kid``; ``alg`` selects among alternatives.
 
         Raises:
-            Refused: ``issuer.key-unknown`` when there is none; ``token.keys-unavailable`` when nobody can say.
+            Refused: ``issuer.key-unknown``; ``token.keys-unavailable`` when refreshes fail.
         """
         schedule = self._schedule
         if self._is_due(kid, now) and not (self._knows(kid) and schedule.is_usable(now) and self._turn.locked()):
@@ -56,7 +54,7 @@ class ServerKeys:
         return key
 
     async def for_token(self, token: str, now: Instant) -> Mapping[str, ServerKey]:
-        """The key that a token names, unverified, as ``verify_delegated_token`` takes it.
+        """Return the key of an unverified token, as ``verify_delegated_token`` takes it.
 
         Raises:
             Refused: as ``parse_access_token`` and ``find``.
@@ -77,21 +75,19 @@ class ServerKeys:
             for finding in keys.left_out if keys.left_out != self._keys.left_out else ():
                 _log.warning("of the authorization server's keys one is left out: %s", finding)
             self._keys = keys
-            self._schedule.succeeded(self._knows(kid), now)
+            self._schedule.record_success(self._knows(kid), now)
         except (OSError, Refused) as error:
-            self._schedule.fell_through(now)
+            self._schedule.record_failure(now)
             what = error.findings[0] if isinstance(error, Refused) else type(error).__name__
             _log.error("the authorization server's keys cannot be had: %s", what)
 
 
 def load_from(source: str, egress: EgressPolicy = PUBLIC) -> Load:
-    """Describe how to load a JWKS.
-
-    The source is a file, or an https URL (http on loopback).
+    """Return a function that loads a JWK Set.
 
     Args:
-        source: the file's name, or the URL.
-        egress: addresses that may be connected to, beside public addresses and the one in the URL, if there is one.
+        source: the name of a file, or an https URL (http on loopback).
+        egress: permitted addresses, beside public addresses and an address in the URL.
 
     Raises:
         Misuse: for another URL.

@@ -1,9 +1,7 @@
-"""Records of used nonces for several processes, in SQLite or PostgreSQL.
+"""Records of used nonces in SQLite or PostgreSQL, for several processes.
 
-They are those of ``edge/records.py``, in a database.
-
-Of all processes that add a nonce, one does; see ``used_nonces``. A record refuses when it is full, and while it is
-out of reach.
+They are the records of ``sdcard.io.replay_cache`` in a database. Exactly one process adds a nonce: see ``used_nonces``.
+A record refuses when it is full or out of reach.
 """
 
 from collections.abc import Iterator
@@ -25,7 +23,7 @@ from sdcard.rules import Rule
 from sdcard.salts import SaltSource
 
 _LOCK = 0x5D_0CE5
-"""Of PostgreSQL's advisory locks: processes that start together make the tables in turn."""
+"""PostgreSQL's advisory lock under which starting processes make the tables."""
 _WHERE = Where(Part.KB_JWT, ("nonce",))
 _METADATA = MetaData()
 _USES = used_nonces_table("sdcard_nonce_uses", _METADATA)
@@ -33,17 +31,15 @@ _CHALLENGES = used_nonces_table("sdcard_answered_challenges", _METADATA)
 
 
 async def open_records(url: str) -> Database:
-    """Open the database that records are in, and make its tables.
+    """Open the database of the records, and make missing tables.
 
-    It makes only what does not exist. ``close`` it in the end.
-
-    It may be one that holds other things too. It serves the event loop that it is opened in, and no other.
+    The caller must ``close`` it. It may hold other tables. It works only in the event loop in which it is opened.
 
     Args:
         url: ``sqlite:///FILE`` or ``postgresql+asyncpg://USER:PASSWORD@HOST:PORT/DATABASE``.
 
     Raises:
-        Misuse: as ``open_database``, and for a database in memory, which no other process sees.
+        Misuse: as ``open_database``, and for a database in memory, which processes cannot share.
         Refused: ``kb.record-unavailable``.
     """
     database = open_database(url)
@@ -54,7 +50,7 @@ async def open_records(url: str) -> Database:
             await database.migrate(_make_tables)
         except BaseException:
             await database.close()
-            raise  # whatever it was: nobody else has the database yet
+            raise
     return database
 
 
@@ -79,31 +75,29 @@ class SqlReplayRecord:
         self._database, self._used = database, UsedNonces(_USES, capacity)
 
     async def first_use(self, use: NonceUse, until: Instant, now: Instant) -> bool:
-        """Remember the use; True for exactly one caller, in whichever process.
+        """Store the use; true for exactly one caller of all processes.
 
         Raises:
-            Refused: ``kb.record-unavailable``. Then the use may be remembered: nobody can know what became of a commit
-                whose connection broke.
+            Refused: ``kb.record-unavailable``. The use may be stored then, because the result of a commit is unknown if
+                its connection breaks.
         """
         with _available():
             return await self._used.add(self._database, digest_of_use(use), until, now, None)
 
 
 class SqlChallengeRecord:
-    """Makes challenges for one audience; each can be answered once.
+    """Makes challenges for one audience, for all processes that share the database.
 
-    This holds for all processes that share the database.
-
-    The key is in the database, beside the answered challenges. A process reads it once, and again when the database
-    says that it is another one.
+    Each can be answered once. The key is in the database, beside the answered challenges. A process reads it once, and
+    again when the database has another one.
 
     Args:
-        database: as ``open_records`` gives it.
-        audience: who asks.
+        database: from ``open_records``.
+        audience: the Verifier.
         salts: randomness, for a new key and for each challenge.
-        lifetime: seconds in which a challenge is answered; the same in every process.
-        capacity: how many answered challenges are remembered; beyond it every answer is refused.
-        purpose: what the challenges are for.
+        lifetime: seconds in which a challenge is valid; the same in every process.
+        capacity: the most answered challenges; a full record refuses every answer.
+        purpose: of the challenges.
     """
 
     def __init__(
@@ -126,21 +120,17 @@ class SqlChallengeRecord:
         interaction_id: str | None = None,
         target: RequestTarget | None = None,
     ) -> Challenge:
-        """Make a challenge, to be answered within the record's lifetime.
-
-        Nothing is stored.
+        """Make a challenge. Nothing is stored.
 
         Raises:
-            Refused: ``kb.record-unavailable`` when the key was never read and cannot be.
+            Refused: ``kb.record-unavailable`` when the key was never read and cannot be read.
         """
         with _available():
             key = await self._key.current()
         return self._maker.make(key, self._salts, now, window, interaction_id, target)
 
     async def check(self, challenge: Challenge, now: Instant) -> None:
-        """Refuse a challenge that is too old or not made for these terms.
-
-        Some process must have made it with the present key.
+        """Refuse a challenge that is too old, or not made so with the present key.
 
         Raises:
             Refused: as ``ChallengeMaker.check``; ``kb.record-unavailable``.
@@ -149,9 +139,9 @@ class SqlChallengeRecord:
             await self._key.recognize(partial(self._maker.check, challenge=challenge, now=now), now)
 
     async def consume(self, challenge: Challenge, now: Instant) -> bool:
-        """Mark the challenge as answered; return True for exactly one caller.
+        """Mark the challenge as answered; true for exactly one caller.
 
-        The challenge is one that ``check`` lets pass.
+        False for a challenge that ``check`` refuses.
 
         Raises:
             Refused: ``kb.record-unavailable``.

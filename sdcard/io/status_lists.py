@@ -1,9 +1,7 @@
-"""Status sources that fetch status lists over HTTP (Token Status List 8).
+"""Status sources that fetch and cache status lists (Token Status List 8).
 
-Needs the ``cli`` extra.
-
-A list is fetched once and kept for as long as its ``ttl`` and ``exp`` permit, so most verifications ask nobody, and
-the publisher of the list seldom learns of one. An unknown status refuses.
+A list is cached for as long as its ``ttl`` and ``exp`` permit, so most verifications send no request, and the publisher
+learns of few of them. An unknown status refuses. Needs the ``cli`` extra.
 """
 
 import asyncio
@@ -16,7 +14,7 @@ from typing import TypeAlias
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import MAX_SKEW, Instant, Lifetime
 from sdcard.io.egress_policy import PUBLIC, EgressPolicy
-from sdcard.io.http import OF_STATUS_LISTS, fetch
+from sdcard.io.http import STATUS_LIST_OPTIONS, fetch
 from sdcard.io.issuer_metadata import IssuerKeys
 from sdcard.jose.jws import parse_jws
 from sdcard.limits import DEFAULT_LIMITS, Limits
@@ -25,12 +23,12 @@ from sdcard.status_list import MEDIA_TYPE, StatusList, StatusReference, verify_s
 from sdcard.trust import TrustedIssuers
 
 MOST_LISTS = 64
-"""That are kept; each has at most ``Limits.status_list_bytes``."""
+"""Cached lists; each has at most ``Limits.status_list_bytes``."""
 _TTL = 300
-"""Seconds for which a list is kept whose token does not say."""
+"""Seconds for which a list without ``ttl`` is cached."""
 _MOST_TTL = 43_200
 _PAUSE = 5
-"""Seconds for which a list that could not be had is not asked for again."""
+"""Seconds for which a failed list is not requested again."""
 
 _WHERE = Where(Part.STATUS_LIST)
 _Key: TypeAlias = tuple[str, str]
@@ -38,7 +36,7 @@ _Key: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A list, or why there is none, and for how long that is kept."""
+    """A cached list, or the refusal of its fetch."""
 
     lifetime: Lifetime
     found: StatusList | Refused
@@ -48,13 +46,13 @@ class _Kept:
 
 
 class FetchedStatusLists:
-    """A ``StatusSource`` that fetches.
+    """A ``StatusSource`` that fetches status lists. It is thread-safe.
 
-    It is safe for threads: of all that need a missing list, one fetches it.
+    Concurrent callers share one fetch.
 
     Args:
-        issuers: whose status lists are trusted, with their ``status_keys``; or ``IssuerKeys``, which refreshes them.
-        egress: addresses that may be connected to, beside public addresses and that of an Issuer listed by its address.
+        issuers: trusted Issuers with their ``status_keys``; or ``IssuerKeys``, which refreshes them.
+        egress: permitted addresses, beside public addresses and the address of an Issuer that is listed by its address.
         limits: bounds the size of a list.
     """
 
@@ -67,38 +65,41 @@ class FetchedStatusLists:
         self._coming: dict[_Key, Future[_Kept]] = {}
 
     def status(self, reference: StatusReference, issuer: str, now: Instant) -> int:
-        """The status of an entry.
+        """Return the status of an entry.
 
         Raises:
             Refused: ``status.unavailable``; its hint names the rule that the list broke.
         """
         kept = self._find(reference, issuer, now)
-        return _judge(kept or self._ask(reference, issuer, now).result(), reference)
+        return _value_of(kept or self._ask(reference, issuer, now).result(), reference)
 
     def _find(self, reference: StatusReference, issuer: str, now: Instant) -> _Kept | None:
-        """The list, if it is kept and holds."""
-        key = (issuer, reference.uri)
         with self._lock:
-            kept = self._kept.get(key)
-            if kept is None or not kept.holds(now):
-                return None
-            self._kept.move_to_end(key)
-            return kept
+            return self._cached((issuer, reference.uri), now)
+
+    def _cached(self, key: _Key, now: Instant) -> _Kept | None:
+        """Return a current entry; the caller holds the lock."""
+        kept = self._kept.get(key)
+        if kept is None or not kept.holds(now):
+            return None
+        self._kept.move_to_end(key)
+        return kept
 
     def _ask(self, reference: StatusReference, issuer: str, now: Instant) -> "Future[_Kept]":
         """Return the list, cached or being fetched.
 
-        The caller waits for it elsewhere. A caller that stops waiting does not stop the fetch.
+        A caller that stops waiting does not cancel the fetch.
         """
         key = (issuer, reference.uri)
         with self._lock:
-            kept, coming = self._kept.get(key), self._coming.get(key)
-            if kept is not None and kept.holds(now):
-                self._kept.move_to_end(key)
-                return _had(kept)
-            if coming is not None:
+            kept, coming = self._cached(key, now), self._coming.get(key)
+            if kept is None and coming is not None:
                 return coming
-            coming = self._coming[key] = Future()
+            coming = Future[_Kept]()
+            if kept is not None:
+                coming.set_result(kept)
+                return coming
+            self._coming[key] = coming
             coming.set_running_or_notify_cancel()
             try:
                 threading.Thread(target=self._bring, args=(key, now, coming), daemon=True).start()
@@ -110,7 +111,7 @@ class FetchedStatusLists:
     def _bring(self, key: _Key, now: Instant, coming: "Future[_Kept]") -> None:
         try:
             fetched = self._fetch(*key, now)
-        except BaseException as error:  # those who wait must hear of it
+        except BaseException as error:  # waiting callers get it
             with self._lock:
                 del self._coming[key]
             coming.set_exception(error)
@@ -124,13 +125,13 @@ class FetchedStatusLists:
         coming.set_result(fetched)
 
     def _fetch(self, issuer: str, uri: str, now: Instant) -> _Kept:
-        """The list, or why not. An Issuer without status keys is asked nothing."""
+        """Fetch a list; send no request for an Issuer without status keys."""
         try:
             if not self._may_have_keys(issuer):
                 raise Refused(Rule.ISSUER_KEY_UNKNOWN, _WHERE, "The Issuer has no status keys.")
             egress = self._egress.to_listed(issuer)
             most = 2 * self._limits.status_list_bytes
-            text = fetch(uri, egress, (MEDIA_TYPE,), most, detours=OF_STATUS_LISTS).data.decode("ascii", "replace")
+            text = fetch(uri, egress, (MEDIA_TYPE,), most, options=STATUS_LIST_OPTIONS).data.decode("ascii", "replace")
             jws = parse_jws(text, Part.STATUS_LIST, Part.STATUS_LIST, self._limits.json_depth)
             kid = jws.header.get("kid")
             trusted = self._trusted(issuer, kid, now)
@@ -154,7 +155,7 @@ class FetchedStatusLists:
 
 
 class AsyncFetchedStatusLists:
-    """Fetched status lists for ``CheckedAsync``: no thread is blocked."""
+    """Fetched status lists for ``CheckedAsync``, without blocking a thread."""
 
     def __init__(
         self, issuers: TrustedIssuers | IssuerKeys, egress: EgressPolicy = PUBLIC, limits: Limits = DEFAULT_LIMITS
@@ -162,20 +163,14 @@ class AsyncFetchedStatusLists:
         self._lists = FetchedStatusLists(issuers, egress, limits)
 
     async def status(self, reference: StatusReference, issuer: str, now: Instant) -> int:
-        """Look up as ``FetchedStatusLists.status``."""
+        """Return as ``FetchedStatusLists.status``."""
         kept = self._lists._find(reference, issuer, now)
         if kept is None:
             kept = await asyncio.wrap_future(self._lists._ask(reference, issuer, now))
-        return _judge(kept, reference)
+        return _value_of(kept, reference)
 
 
-def _had(kept: _Kept) -> "Future[_Kept]":
-    found = Future[_Kept]()
-    found.set_result(kept)
-    return found
-
-
-def _judge(kept: _Kept, reference: StatusReference) -> int:
+def _value_of(kept: _Kept, reference: StatusReference) -> int:
     if isinstance(kept.found, Refused):
         raise _unavailable(str(kept.found.findings[0]))
     value = kept.found.status(reference.index)

@@ -1,12 +1,12 @@
-"""Used nonces in SQLite or PostgreSQL, with the key of their challenges.
+"""A table of used nonces in SQLite or PostgreSQL, with the key of challenges.
 
-- One statement decides about an addition. On PostgreSQL it is a transaction of its own, so one round trip.
-- ``slot`` bounds the table: slots are unique, from 0 to the capacity. An addition takes the slot that expired first,
-  along the index on ``until``. It takes a fresh slot only when none has expired.
-- ``forgotten`` is the digest that a slot had before. A clock that runs ahead may have it overwritten too early.
-- The key is the row in slot -1. Emptying the table removes it. ``made_in`` names the state of the database in which
-  the key was drawn. In any other state, the next process draws a new key, and earlier challenges are unknown.
-- On PostgreSQL the state is the start of the server, the database and the transaction that wrote the row: it changes
+- One statement decides about an addition. On PostgreSQL it is a transaction in one round trip.
+- ``slot`` bounds the table: slots are unique, from 0 to the capacity. An addition takes the slot that expired first, by
+  the index on ``until``. It takes a fresh slot only when none has expired.
+- ``forgotten`` is the previous digest of a slot, because a clock that is ahead may overwrite a digest too early.
+- The key is the row in slot -1, so emptying the table removes it. ``made_in`` identifies the state of the database in
+  which the key was drawn. In another state, the next process draws a new key, and earlier challenges become unknown.
+- On PostgreSQL the state is the start of the server, the database and the transaction that wrote the row. It changes
   with a restored base backup, a promoted standby, a crash, a copied database and a loaded dump.
 - On SQLite the state is the file ``…-generation`` beside the database, which every addition changes.
 """
@@ -52,14 +52,14 @@ from sdcard.salts import SaltSource
 T = TypeVar("T")
 
 CLOCK_DIFFERENCE = 900
-"""Seconds that the clocks of two processes may differ: rows are kept for so much longer than they matter."""
+"""Seconds that the clocks of two processes may differ. Rows are kept for so much longer."""
 CAPACITY = 1_000_000
 
 _GENERATION_BYTES = 16
 _BETWEEN_LOOKS = 1
-"""Seconds. A stranger's made-up nonces have the key read no more often."""
+"""Seconds between two reads of the key. Invented nonces of an attacker cause no more reads."""
 _LOCK = 0x5D_0CE6
-"""Of PostgreSQL's advisory locks: processes that find no current key draw one in turn."""
+"""PostgreSQL's advisory lock under which processes draw a missing key."""
 _NONCE = Where(Part.KB_JWT, ("nonce",))
 _UNIQUE_VIOLATION = "23505"
 
@@ -115,14 +115,11 @@ _TYPES: Mapping[str, TypeEngine[Any]] = {
 
 
 class KeyChanged(Exception):
-    """The key that a challenge was recognized by is not the table's key now."""
+    """The key of a recognized challenge is not the table's present key."""
 
 
 def used_nonces_table(name: str, metadata: MetaData) -> Table:
-    """Declare a table of used nonces.
-
-    On PostgreSQL, also declare the sequence that numbers its slots.
-    """
+    """Declare a table of used nonces, and on PostgreSQL the sequence of its slots."""
     Sequence(f"{name}_slots", metadata=metadata)
     return Table(
         name,
@@ -136,9 +133,9 @@ def used_nonces_table(name: str, metadata: MetaData) -> Table:
 
 
 def adopt_earlier_rows(connection: Connection, table: Table) -> None:
-    """Add the columns to a table of an earlier version.
+    """Add columns to a table of an earlier version, and slots to its rows.
 
-    Give slots to rows that such a version adds meanwhile.
+    Processes of the earlier version may add rows meanwhile.
     """
     name, there = table.name, inspect(connection)
     if "slot" not in {one["name"] for one in there.get_columns(name)}:
@@ -161,19 +158,19 @@ class UsedNonces:
         self._name, self._capacity = table.name, capacity
 
     async def add(self, database: Database, digest: bytes, until: Instant, now: Instant, key: bytes | None) -> bool:
-        """Remember a digest until an instant, inclusive; False when it is used already.
+        """Add a digest until an instant, inclusive; return false if it is used.
 
-        The addition is a transaction of its own.
+        The addition is its own transaction.
 
         Args:
-            database: the one that the table is in.
+            database: the database with the table.
             digest: 32 bytes that stand for the nonce.
-            until: the last instant at which the nonce could be used.
+            until: the last instant at which the nonce is valid.
             now: the present instant.
-            key: the key that the nonce was recognized by; None for a nonce that a Holder chose.
+            key: the key that recognized the nonce; None for a nonce that a Holder chose.
 
         Raises:
-            KeyChanged: when the key is not the table's now.
+            KeyChanged: when the key is not the table's present key.
             Refused: ``kb.record-unavailable`` when the table is full, ``store.unavailable``.
         """
         if database.engine.dialect.name == "sqlite":
@@ -188,7 +185,7 @@ class UsedNonces:
         return bool(added) or _outcome(await database.look_up(_lookup(_EXPLAIN, *kind), **values))
 
     def add_in(self, connection: Connection, digest: bytes, until: Instant, now: Instant, key: bytes | None) -> bool:
-        """Do the same as the last part of a caller's transaction.
+        """Add as ``add``, as the last statement of a caller's transaction.
 
         Raises:
             IntegrityError: when another transaction added it at the same time.
@@ -206,10 +203,10 @@ class UsedNonces:
         return True
 
     def is_used(self, connection: Connection, digest: bytes, until: Instant, now: Instant, key: bytes) -> bool:
-        """Say whether a nonce is used, and use nothing up.
+        """Whether a nonce is used. Nothing is consumed.
 
         Raises:
-            KeyChanged: when the key is not the table's now.
+            KeyChanged: when the key is not the table's present key.
         """
         generation = generation_file(connection.engine.url)
         values = {**self._values(digest, until, now, key), "made_in": read_generation(generation)}
@@ -220,9 +217,7 @@ class UsedNonces:
         return bool(is_used)
 
     async def key(self, database: Database, salts: SaltSource) -> bytes:
-        """Read the key; draw one when there is none or the database is another one.
-
-        A key belongs to the database that it was drawn in.
+        """Read the key, or draw one if there is none for this state of the database.
 
         Raises:
             Refused: ``store.unavailable``.
@@ -261,12 +256,10 @@ class UsedNonces:
 
 
 class SharedKey:
-    """The key of a table as this process read it last.
+    """A cache of a table's key in one process.
 
-    It is read again when a nonce is unknown, once a second at most.
-
-    Requests that wait while the key is read share what comes of it: a database that does not answer is not asked by one
-    request after the other.
+    For an unknown nonce the key is read again, once a second at most. Concurrent requests share one read and its
+    result, so a database that hangs is not asked by one request after another.
     """
 
     def __init__(self, database: Database, used: UsedNonces, salts: SaltSource) -> None:
@@ -280,7 +273,7 @@ class SharedKey:
         self._key, self._looked_at = None, -math.inf
 
     async def current(self) -> bytes:
-        """Give the key, and read it when it was never read.
+        """Return the key; read it if it was never read.
 
         Raises:
             Refused: ``store.unavailable``.
@@ -288,7 +281,7 @@ class SharedKey:
         return self._key or await self.read()
 
     async def read(self) -> bytes:
-        """Read the key, or draw one where the table has none that is current.
+        """Read the key, or draw one if the table has no current key.
 
         Raises:
             Refused: ``store.unavailable``.
@@ -308,14 +301,14 @@ class SharedKey:
     async def recognize(self, check: Callable[[bytes], T], now: Instant) -> tuple[bytes, T]:
         """Return the key that passes a check, and the result of the check.
 
-        Another process may have drawn a new key.
+        If the cached key fails, the present one is read, because another process may have drawn a new one.
 
         Args:
             check: raises ``Refused`` for a nonce that was not made with its argument.
             now: the present instant.
 
         Raises:
-            Refused: what ``check`` raises with the present key; ``store.unavailable``.
+            Refused: by ``check`` with the present key; ``store.unavailable``.
         """
         key = await self.current()
         try:
@@ -331,7 +324,7 @@ class SharedKey:
 
 
 def _outcome(explained: Rows) -> bool:
-    """Explain why nothing was added: False when the nonce is used, or may be."""
+    """Explain why nothing was added: false if the nonce is, or may be, used."""
     [(is_current, is_used)] = explained
     if not is_current:
         raise KeyChanged
@@ -363,15 +356,15 @@ def _statement(template: str, table: str, dialect: str, keyed: bool) -> Statemen
 
 
 def generation_file(url: URL) -> Path | None:
-    """Return the file that tells a restored SQLite database from the one before."""
+    """Return the file that tells a restored SQLite database from the previous one."""
     file = file_of(url)
     return None if file is None else file.with_name(f"{file.name}-generation")
 
 
 def read_generation(file: Path | None) -> str:
-    """Read the state of the generation file.
+    """Read the state of the generation file: content, inode, time of the last change.
 
-    It is content, inode, and the time of the last change, which nobody can set.
+    A process cannot set this time.
     """
     if file is None:
         return ""
@@ -383,10 +376,7 @@ def read_generation(file: Path | None) -> str:
 
 
 def renew_generation(file: Path | None) -> str:
-    """Change the generation file, or make it.
-
-    A crash before the commit costs only the key.
-    """
+    """Change or make the generation file. A crash before the commit loses the key."""
     if file is None:
         return ""
     content = os.urandom(_GENERATION_BYTES)

@@ -1,9 +1,9 @@
-"""Linkability: values that SD-Cards share, and which of them are avoidable.
+"""Linkability: the values that SD-Cards share, and which of them are avoidable.
 
-An attacker who sees two texts compares them; this does the same, so that Issuers and Holders know what it finds. Every
-text becomes the set of its traces, and two texts are linked by the traces that both have. Nothing is verified, and no
-clock is read. A report names claims and places, never a value.
+An attacker who sees two SD-JWTs compares them. This package does the same, so that Issuers and Holders know the result.
+Each SD-JWT becomes a set of traces, and two SD-JWTs are linked by equal traces. Nothing is verified, and no clock is
+read. A report has claims and places, never a value.
 
-What it does not compare: when and from where texts were seen, texts that resemble one another
-without being equal, and anything that one party knows beside the two texts.
+It does not compare when and where SD-JWTs were seen, texts that are similar but not equal, or other knowledge of an
+attacker.
 """

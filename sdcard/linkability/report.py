@@ -1,4 +1,4 @@
-"""The linkability report: kinds of value, verdicts, and the report of a batch."""
+"""The linkability report: kinds of value, verdicts, and links."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,17 +8,17 @@ from sdcard.errors import Where
 
 
 class Verdict(StrEnum):
-    """Verdict on a value that two texts share."""
+    """Verdict on a value that two SD-JWTs share."""
 
     AVOIDABLE = "avoidable"
-    """An Issuer, or the Holder, could have made it differ."""
+    """The Issuer or the Holder could have made it differ."""
     BY_CONTENT = "by-content"
-    """The card itself says the same in both; a context that shows less shares less."""
+    """Both cards have the same content. A context that shows less shares less."""
     UNAVOIDABLE = "unavoidable"
-    """Common to an Issuer's cards, or demanded by the draft, as ``sub`` is; or a time that tells little."""
+    """Common to all SD-Cards of an Issuer, required by the draft as ``sub`` is, or a time that reveals little."""
 
 
-class How(StrEnum):
+class Relation(StrEnum):
     """Relation of two values."""
 
     SAME = "same"
@@ -26,14 +26,14 @@ class How(StrEnum):
     """Times a few seconds apart."""
 
 
-class What(StrEnum):
+class Kind(StrEnum):
     """The kinds of value that are compared. Ids are public."""
 
     CNF = "cnf"
     SALT = "salt"
     DIGEST = "digest"
     DIGEST_COUNT = "digest-count"
-    """How many digests stand at one place, decoys among them."""
+    """The number of digests at one place, decoys included."""
     DISCLOSURE = "disclosure"
     SIGNATURE = "signature"
     JTI = "jti"
@@ -43,10 +43,12 @@ class What(StrEnum):
     STATUS = "status"
     """One entry of one status list."""
     STATUS_STEP = "status-step"
-    """Of three or more: neighbours in one status list, or all of them at a constant distance."""
+    """Three or more neighbours in one status list, or all entries at a constant distance."""
     STATUS_LISTS_OF_ONE = "status-lists-of-one"
-    """Of a whole batch: a list for each card, so that asking for a list tells whose status is asked. A text does
-    not tell how many cards share a list: where few lists are shared by many, a few cards show this by chance."""
+    """One list for each SD-Card of a batch: a request for a list reveals whose status is checked.
+
+    If many SD-Cards share few lists, a few of them show this by chance.
+    """
     HEADER = "header"
     """Header parameters that are not known to be the Issuer's."""
     KB_NONCE = "kb-nonce"
@@ -55,11 +57,11 @@ class What(StrEnum):
     KB_SD_HASH = "kb-sd-hash"
     KB_SIGNATURE = "kb-signature"
     KB_OTHER = "kb-other"
-    """Everything else that the Holder says in a KB-JWT."""
+    """Other claims of the Holder in a KB-JWT."""
     MEMBER = "member"
-    """Members of the card, in the clear or disclosed, and claims that no standard names."""
+    """Members of the card, in the clear or disclosed, and unregistered claims."""
     MEMBER_NAMES = "member-names"
-    """Which of these there are, whatever they say."""
+    """The set of names of these members."""
     SUB = "sub"
     ISS = "iss"
     AUD = "aud"
@@ -69,80 +71,77 @@ class What(StrEnum):
     ALG = "alg"
     TYP = "typ"
     KID = "kid"
-    """What names the Issuer's key."""
+    """Parameters that identify the Issuer's key."""
     KEY_TYPE = "key-type"
-    """What says of which kind the Holder's key is."""
+    """Members that describe the type of the Holder's key."""
     STATUS_LIST = "status-list"
-    """The address of a list, which many should share. Of 16 lists, two cards have the same once in 16."""
+    """The address of a list, which many should share. With 16 lists, two SD-Cards share one by a chance of 1 in 16."""
     KB_AUD = "kb-aud"
     KB_HEADER = "kb-header"
 
 
-VERDICTS: Mapping[What, Verdict] = {
-    What.MEMBER: Verdict.BY_CONTENT,
-    What.MEMBER_NAMES: Verdict.BY_CONTENT,
+VERDICTS: Mapping[Kind, Verdict] = {
+    Kind.MEMBER: Verdict.BY_CONTENT,
+    Kind.MEMBER_NAMES: Verdict.BY_CONTENT,
     **dict.fromkeys(
         (
-            *(What.SUB, What.ISS, What.AUD, What.VCT, What.CARD_FORMAT, What.SD_ALG, What.ALG, What.TYP, What.KID),
-            *(What.KEY_TYPE, What.STATUS_LIST, What.KB_AUD, What.KB_HEADER, What.DIGEST_COUNT),
+            *(Kind.SUB, Kind.ISS, Kind.AUD, Kind.VCT, Kind.CARD_FORMAT, Kind.SD_ALG, Kind.ALG, Kind.TYP, Kind.KID),
+            *(Kind.KEY_TYPE, Kind.STATUS_LIST, Kind.KB_AUD, Kind.KB_HEADER, Kind.DIGEST_COUNT),
         ),
         Verdict.UNAVOIDABLE,
     ),
 }
-"""Everything else is avoidable: what is not known to be harmless counts against a card. Times: ``comparing.py``."""
+"""Verdicts by kind. Other kinds are avoidable: an unknown value counts against a card. ``comparison`` judges times."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A kind of value that links two texts to one agent.
+    """A kind of value that links two SD-JWTs to one agent.
 
     Attributes:
         what: the kind.
-        how: whether the values are the same, or only near.
-        verdict: whether this could have been avoided.
-        places: where, in the one text and in the other; ``*`` is any element of an array.
+        how: whether the values are equal or near.
+        verdict: whether the link was avoidable.
+        places: pairs of places, in one SD-JWT and the other; ``*`` is any element of an array.
     """
 
-    what: What
-    how: How
+    what: Kind
+    how: Relation
     verdict: Verdict
     places: tuple[tuple[Where, Where], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two texts, by number, and what links them: avoidable links first."""
+    """Two SD-JWTs, by number, and their links: avoidable ones first."""
 
     one: int
     other: int
     links: tuple[Link, ...]
 
     @property
-    def avoidable(self) -> frozenset[What]:
-        """The links between these two that could have been avoided."""
+    def avoidable(self) -> frozenset[Kind]:
+        """The avoidable links between these two."""
         return frozenset(link.what for link in self.links if link.verdict is Verdict.AVOIDABLE)
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Links that only three or more texts together show; always avoidable."""
+    """Links that only three or more SD-JWTs together show; always avoidable."""
 
-    what: What
+    what: Kind
     cards: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LinkabilityReport:
-    """Every pair of a batch, and what the batch as a whole shows."""
+    """The links of every pair in a batch, and the patterns of the whole batch."""
 
     pairs: tuple[Pair, ...]
     patterns: tuple[Pattern, ...]
 
     @property
-    def avoidable(self) -> tuple[What, ...]:
-        """Everything that could have been avoided, in the order of ``What``.
-
-        Empty is the good answer.
-        """
+    def avoidable(self) -> tuple[Kind, ...]:
+        """All avoidable links, in the order of ``Kind``; empty is the good result."""
         found = {pattern.what for pattern in self.patterns}.union(*(pair.avoidable for pair in self.pairs))
-        return tuple(what for what in What if what in found)
+        return tuple(what for what in Kind if what in found)

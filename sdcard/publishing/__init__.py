@@ -1,1 +1,1 @@
-"""Published cards at well-known addresses: negotiation and tokens, no sockets."""
+"""Published cards at well-known addresses: content negotiation and tokens."""

@@ -1,4 +1,7 @@
-"""Documents that an agent publishes, and which one answers a request."""
+"""Documents that an agent publishes, and their content negotiation.
+
+Accept headers: RFC 9110 12.5.1, 12.4.2. Documents: SD-Card 4.1, T-12, T-13.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -15,7 +18,7 @@ from sdcard.holder import HeldSdCard, Selection, disclose, partial_card
 from sdcard.instants import Instant
 from sdcard.issued import IssuedSdCard
 from sdcard.policy.context import PUBLIC
-from sdcard.publishing.tokens import NOBODY, TokenSource
+from sdcard.publishing.tokens import NO_TOKENS, TokenSource
 from sdcard.rules import Rule
 
 # -- Content negotiation by ``Accept`` (RFC 9110 12.5.1, 12.4.2) ------------------------------------------------------
@@ -24,13 +27,13 @@ _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _VALUE = rf'(?:{_TOKEN}|"(?:[\t !#-\[\]-~\x80-\xff]|\\[\t -~\x80-\xff])*")'
 _PARAMETER = rf"[ \t]*;(?:[ \t]*({_TOKEN})=({_VALUE}))?"
 _MEMBER = re.compile(r'[^,"]+|"(?:[^"\\]|\\.)*(?:"|\\?\Z)|,', re.DOTALL)
-"""A piece of a member, or the comma after it. A quoted string that does not end takes what is left."""
+"""A piece of a member, or the comma after it. A quoted string without an end takes the rest."""
 _RANGE = re.compile(rf"({_TOKEN})/({_TOKEN})((?:{_PARAMETER})*)[ \t]*")
 _PARAMETERS = re.compile(_PARAMETER)
 _WEIGHT = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
 _MOST = 1000
 _IMPLIED = ("charset", "utf-8")
-"""What some say of JSON, which is always so and has no such parameter (RFC 8259 11)."""
+"""A parameter that some clients send for JSON, which is always UTF-8 (RFC 8259 11)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +49,26 @@ class MediaRange:
 
     @property
     def specificity(self) -> int:
-        """A narrower range decides about what a wider one covers too."""
+        """0 to 2; a more specific range has precedence."""
         return (self.kind != "*") + (self.subtype != "*")
 
     def covers(self, media_type: str) -> bool:
-        """Whether it is about this media type."""
+        """Whether the range includes this media type."""
         kind, _, subtype = media_type.partition("/")
         return self.kind in ("*", kind) and self.subtype in ("*", subtype)
 
 
 @dataclass(frozen=True, slots=True)
 class Accept:
-    """Everything that a request says about media types. Our types have no parameters.
+    """The media ranges of a request.
 
-    A member that breaks the grammar says nothing; nor does a range with parameters, which none of our types has.
+    Malformed members and ranges with parameters are ignored; no media type here has parameters.
     """
 
     ranges: tuple[MediaRange, ...] = field(repr=False)
 
     def weight(self, media_type: str) -> int:
-        """Weigh a media type, 0 to 1000; 0: not accepted.
+        """Return the weight of a media type, 0 to 1000; 0 means not accepted.
 
         Of two equal ranges, the higher weight counts.
         """
@@ -74,19 +77,16 @@ class Accept:
         return max((one.weight for one in covering if one.specificity == narrowest), default=0)
 
     def names(self, media_type: str) -> bool:
-        """Whether the type itself is asked for, and not only a range that it lies in."""
+        """Whether the request names the media type itself, and not only a wider range."""
         return any(one.specificity == 2 and one.covers(media_type) and one.weight > 0 for one in self.ranges)
 
 
 ANYTHING = Accept((MediaRange("*", "*", _MOST),))
-"""What a request says that has no ``Accept``, or an empty one."""
+"""A request without ``Accept``, or with an empty one."""
 
 
 def parse_accept(text: str) -> Accept:
-    """The values of all ``Accept`` headers, joined with commas → what they say.
-
-    Any text can be read.
-    """
+    """Parse the values of all ``Accept`` headers, joined with commas. Never fails."""
     members = [member for member in _split(text) if member]
     return Accept(tuple(_ranges(members))) if members else ANYTHING
 
@@ -115,7 +115,7 @@ def _ranges(members: list[str]) -> Iterator[MediaRange]:
 
 
 def _read_weight(parameters: str) -> int | None:
-    """Read ``q`` among the parameters; None for another parameter or a bad ``q``."""
+    """Read ``q``; None for another parameter or a malformed ``q``."""
     weights = []
     for name, value in _PARAMETERS.findall(parameters):
         if name.lower() == "q":
@@ -129,35 +129,34 @@ def _read_weight(parameters: str) -> int | None:
     return round(float(weights[0]) * _MOST)
 
 
-# -- Published documents of an agent, and their content negotiation ---------------------------------------------------
-# SD-Card 4.1, T-12, T-13.
+# -- Published documents (SD-Card 4.1) --------------------------------------------------------------------------------
 
 SD_MEDIA_TYPE = "application/vnd.sd-jwt+json"
-"""Of the form ``{"agent_card": SD-JWT}`` (SD-Card 6.1)."""
+"""Media type of ``{"agent_card": SD-JWT}`` (SD-Card 6.1)."""
 PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
-"""A2A from 0.3; A2A before and the SD-Card draft."""
+"""Paths of A2A from 0.3, and of earlier A2A and the SD-Card draft."""
 ALL_PATHS = (*PATHS, discovery.WELL_KNOWN_PATH)
-"""In the order in which they are tried."""
+"""In the order in which clients try them."""
 MAX_AGE = discovery.MAX_AGE
-"""Seconds for which an answer may be kept, if what it says lives as long."""
+"""Seconds for which a response may be cached, unless its card expires earlier."""
 
 _PLAIN = frozen(
     {"a2a": (PATHS, ("application/json",)), "agentcard": ((discovery.WELL_KNOWN_PATH,), discovery.ACCEPTED_MEDIA_TYPES)}
 )
-"""Family of card formats → where clients that know no SD-JWT look for its cards, and the media types of one."""
+"""Family of card formats → the paths and media types where clients without SD-JWT support look for its cards."""
 _ACCEPT = Where(Part.REQUEST, ("headers", "accept"))
 _AUTHORIZATION = Where(Part.REQUEST, ("headers", "authorization"))
 
 
 @dataclass(frozen=True, slots=True)
 class PlainCard:
-    """A card for clients that know no SD-JWT. Nobody vouches for it.
+    """A card for clients without SD-JWT support. It is not signed.
 
     Attributes:
         family: of its format, such as ``a2a``.
         body: the document.
-        expires_at: Unix seconds, exclusive, where it comes from an SD-Card.
-        issued_at: Unix seconds; that of its SD-Card.
+        expires_at: Unix seconds, exclusive, if it comes from an SD-Card.
+        issued_at: Unix seconds, of its SD-Card.
     """
 
     family: str
@@ -167,7 +166,7 @@ class PlainCard:
 
     @classmethod
     def of(cls, data: bytes) -> "PlainCard":
-        """Publish a card to everybody, from the bytes of its file; signatures stay.
+        """Make a plain card from the bytes of a card file; its signatures stay.
 
         Raises:
             Refused: as ``parse_card_file``.
@@ -178,17 +177,15 @@ class PlainCard:
 
 @dataclass(frozen=True, slots=True)
 class PublishedCard:
-    """An SD-Card with the Disclosures of one context, and no KB-JWT.
-
-    Its reader has asked for no proof.
+    """An SD-Card with the Disclosures of one context, without a KB-JWT.
 
     Attributes:
         sd_card: the text.
-        family: of its card's format; empty where the SD-Card does not say.
+        family: of its card's format; empty if the SD-Card does not name it.
         expires_at: Unix seconds, exclusive.
-        plain: what it shows, where that is a whole card.
+        plain: the disclosed card, if it is complete.
         issued_at: Unix seconds.
-        shown: the same with its key, where the agent proves itself to readers that ask.
+        shown: the same with its key, if the agent proves itself to clients that ask.
     """
 
     sd_card: str = field(repr=False)
@@ -205,7 +202,7 @@ class PublishedCard:
         ``select_context`` makes the selection, or ``select_all`` for an SD-Card that was issued for the context.
 
         Raises:
-            Misuse: when the selection is another SD-Card's.
+            Misuse: when the selection is from another SD-Card.
         """
         issued, partial = held.issued, partial_card(held, selection)
         family = (partial.card_format or "").partition("/")[0]
@@ -214,26 +211,24 @@ class PublishedCard:
 
     @classmethod
     def proved(cls, shown: ShownCard) -> "PublishedCard":
-        """Publish an SD-Card that the agent proves to readers that ask."""
+        """Publish an SD-Card whose key the agent proves to clients that ask."""
         return replace(cls.of(shown.held, shown.allowed), shown=shown)
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedCards:
-    """Everything that an agent publishes.
-
-    To change it, put another value in its place.
+    """All documents that an agent publishes. To change them, replace the value.
 
     Attributes:
-        contexts: name → what is shown. *public* is for everybody; the others are for tokens that name them. Without a
-            *public* one, nobody is shown an SD-Card who has no token.
-        plain: a card for clients that know no SD-JWT. Without it they get what *public* shows, if that is a whole card.
-        tokens: whose tokens count; without it, nobody's.
+        contexts: name → card. *public* is for every client; others are for tokens that name them. Without *public*, a
+            client without a token gets no SD-Card.
+        plain: a card for clients without SD-JWT support; by default the *public* card, if it is complete.
+        tokens: the accepted tokens; by default none.
     """
 
     contexts: Mapping[str, PublishedCard]
     plain: PlainCard | None = None
-    tokens: TokenSource = NOBODY
+    tokens: TokenSource = NO_TOKENS
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "contexts", frozen(self.contexts))
@@ -243,7 +238,7 @@ class PublishedCards:
             )
 
     def answers(self, path: str) -> bool:
-        """Whether there can be anything at this path. That of AgentCards is theirs alone."""
+        """Whether there can be a document at this path."""
         return path in PATHS or (path == discovery.WELL_KNOWN_PATH and "agentcard" in self._families())
 
     def _families(self) -> Iterator[str]:
@@ -251,7 +246,7 @@ class PublishedCards:
         yield from (card.family for card in self._plain_cards())
 
     def plain_at(self, path: str) -> PlainCard | None:
-        """The plain card that this path has, if any."""
+        """Return the plain card at this path, if any."""
         return next((card for card in self._plain_cards() if path in _PLAIN[card.family][0]), None)
 
     def _plain_cards(self) -> Iterator[PlainCard]:
@@ -264,9 +259,9 @@ class PublishedCards:
 
 @dataclass(frozen=True, slots=True)
 class Representation:
-    """An answer: what is sent, to whom it may be sent again, and until when.
+    """A response body, its media type, and who may cache it until when.
 
-    ``shown`` is what a reader that asks for a proof is answered with.
+    ``shown`` answers a client that asks for a proof.
     """
 
     media_type: str
@@ -278,20 +273,20 @@ class Representation:
 
 
 def represent(cards: PublishedCards, path: str, accept: Accept, context: str | None, now: Instant) -> Representation:
-    """The best of what a request accepts and its sender may see.
+    """Select the best document that a request accepts and its sender may see.
 
-    The SD form is for those who ask for it by name: a client that accepts anything could not read it.
+    The SD form is sent only if the request names its media type: a client that accepts anything could not parse it.
 
     Args:
-        cards: what is published.
-        path: one that it answers.
-        accept: the media types that are asked for.
-        context: what the request's token is for; None without a token.
+        cards: the published documents.
+        path: a path that ``cards.answers``.
+        accept: the accepted media types.
+        context: of the request's token; None without a token.
         now: the present instant.
 
     Raises:
-        Refused: ``request.not-acceptable``; ``token.missing``, or ``token.scope`` whether the context is unknown or
-            not shown; ``time.expired`` or ``time.issued-in-future``.
+        Refused: ``request.not-acceptable``; ``token.missing``; ``token.scope`` for an unknown or hidden context;
+            ``time.expired`` or ``time.issued-in-future``.
     """
     plain = cards.plain_at(path)
     there = (SD_MEDIA_TYPE, *(_PLAIN[plain.family][1] if plain else ()))

@@ -1,8 +1,6 @@
 """Bearer tokens for contexts beyond the public one.
 
-They are the agent's own, or an authorization server's.
-
-A token says by its scope which context its bearer is shown: ``card:internal``. No request says it in another way.
+They are the agent's own, or an authorization server's. The scope of a token names its context: ``card:internal``.
 """
 
 import hashlib
@@ -18,19 +16,19 @@ from sdcard.rules import Rule
 from sdcard.salts import SaltSource, draw_salts
 
 SCOPE = "card:"
-"""A scope that begins so ends with the name of a context."""
+"""Prefix of a scope that ends with the name of a context."""
 TOKEN_PREFIX = "sdcard_"
-"""So that scanners for leaked secrets can know one when they see it."""
+"""Scanners for leaked secrets recognize a token by it."""
 
 
 class TokenSource(Protocol):
-    """Knows tokens."""
+    """Validates tokens."""
 
     async def scopes(self, token: str, now: Instant) -> Collection[str]:
-        """Scope of the token.
+        """Return the scopes of a token.
 
         Raises:
-            Refused: ``token.invalid``, the same for every token that is not good; ``token.keys-unavailable``.
+            Refused: ``token.invalid``, the same for every invalid token; ``token.keys-unavailable``.
         """
         ...
 
@@ -41,7 +39,7 @@ class CardToken:
 
     Attributes:
         digest: SHA-256 of its text, in hexadecimal.
-        context: what its bearer is shown.
+        context: the context that its bearer may see.
         expires_at: Unix seconds, exclusive.
     """
 
@@ -51,18 +49,18 @@ class CardToken:
 
 
 def new_card_token(context: str, expires_at: Instant, salts: SaltSource) -> tuple[str, CardToken]:
-    """Make a token of 256 random bits.
+    """Make a token of 256 random bits; return its text and its record.
 
-    Its text is for its bearer alone; the agent keeps the rest.
+    The text is for its bearer; the agent stores only the record.
     """
     text = TOKEN_PREFIX + encode_base64url(draw_salts(salts, 2))
     return text, CardToken(_digest(text), context, expires_at)
 
 
 class OwnTokens:
-    """A ``TokenSource``: tokens that the agent made itself.
+    """A ``TokenSource`` of tokens that the agent made.
 
-    They are found by their digests: nobody can guess 256 bits, so how long a search takes gives nothing away.
+    Tokens are found by their digest, so the time of a search reveals nothing useful.
     """
 
     def __init__(self, tokens: Iterable[CardToken] = ()) -> None:
@@ -77,26 +75,27 @@ class OwnTokens:
 
 
 class KeySource(Protocol):
-    """Finds the keys of an authorization server; ``sdcard.io.server_keys`` has one."""
+    """A source of an authorization server's keys, such as ``sdcard.io.server_keys``."""
 
     async def find(self, kid: object, now: Instant, alg: object = None) -> ServerKey:
         """Return the key of this ``kid`` and ``alg``.
 
-        Otherwise refuse: ``issuer.key-unknown`` or ``token.keys-unavailable``.
+        Raises:
+            Refused: ``issuer.key-unknown`` or ``token.keys-unavailable``.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class AccessTokens:
-    """A ``TokenSource``: JWT access tokens (RFC 9068) of one authorization server.
+    """A ``TokenSource`` of JWT access tokens (RFC 9068) of one authorization server.
 
-    A token that is bound to a key (``cnf``) is refused: a thief could show it here without the key.
+    A key-bound token (``cnf``) is refused, because a thief could send it without a proof.
 
     Attributes:
-        issuer: the server's ``iss``, compared as text.
-        audience: what ``aud`` calls this agent.
-        keys: the server's.
+        issuer: the server's ``iss``, compared exactly.
+        audience: this agent's name in ``aud``.
+        keys: the server's keys.
     """
 
     issuer: str
@@ -118,15 +117,15 @@ class AccessTokens:
         return verified.scopes
 
 
-NOBODY: TokenSource = OwnTokens()
-"""Has no tokens: refuses every token."""
+NO_TOKENS: TokenSource = OwnTokens()
+"""Refuses every token."""
 
 
 def context_of(scopes: Collection[str], public: str) -> str:
-    """The context that a token's scopes name; without any, the public one.
+    """Return the context that a token's scopes name; without any, the public one.
 
     Raises:
-        Refused: ``token.scope`` for scopes of several contexts: a token is for one.
+        Refused: ``token.scope`` for scopes of several contexts.
     """
     contexts = {scope.removeprefix(SCOPE) for scope in scopes if scope.startswith(SCOPE)} or {public}
     if len(contexts) > 1:

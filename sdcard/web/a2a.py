@@ -1,8 +1,8 @@
-"""Presenting between agents of a2a-sdk 1.x, by its own extension points.
+"""SD-Card presentations between agents of a2a-sdk 1.x.
 
-The agent that demands puts ``SdCardMiddleware`` in front of its app, declares the extension in its card and builds its
-call contexts with ``SdCardContextBuilder``. The one that presents gives ``ClientConfig`` an ``httpx`` client with
-``HttpxSdCardAuth`` and its client an ``SdCardInterceptor``. a2a-sdk 0.3 works with the first of each.
+A server puts ``SdCardMiddleware`` in front of its app, declares the extension in its card, and builds its call contexts
+with ``SdCardContextBuilder``. A client gives ``ClientConfig`` an ``httpx`` client with ``HttpxSdCardAuth``, and its
+client an ``SdCardInterceptor``. The middleware and the ``httpx`` client also work with a2a-sdk 0.3.
 """
 
 from a2a.auth.user import User
@@ -17,19 +17,19 @@ from starlette.requests import Request
 
 from sdcard.errors import Misuse
 from sdcard.http_auth import INTERACTION_HEADER, SCHEME
-from sdcard.limits import is_interaction_id
+from sdcard.profile import is_interaction_id
 from sdcard.verifier import VerifiedCard
 from sdcard.web.authenticate import STATE
 
 EXTENSION_URI = "urn:sd-card:a2a:presentation:1"
-"""Names the extension in cards and in ``A2A-Extensions``. Nothing is fetched from it."""
+"""Identifies the extension in cards and in ``A2A-Extensions``. It is not fetched."""
 
 
 def presentation_extension(audience: str) -> AgentExtension:
-    """Build the ``capabilities.extensions`` entry of an agent that demands an SD-Card.
+    """Build the extension entry of an agent card that requires an SD-Card.
 
-    The audience is there for people who set up a ``Presenter``. A card is no reason to believe it: an attacker who
-    copies the card of another agent would have that one's challenges answered.
+    The audience is for people who configure a ``Presenter``. A client must not trust it: an attacker who copies the
+    card of another agent would get that agent's challenges answered.
     """
     extension = AgentExtension(
         uri=EXTENSION_URI,
@@ -41,40 +41,40 @@ def presentation_extension(audience: str) -> AgentExtension:
 
 
 class SdCardUser(User):
-    """The caller: an agent that a trusted Issuer vouches for."""
+    """A caller whose SD-Card was verified."""
 
     def __init__(self, card: VerifiedCard) -> None:
         self.card = card
 
     @property
     def is_authenticated(self) -> bool:
-        """Always: there is one only where a card was admitted."""
+        """Always true."""
         return True
 
     @property
     def user_name(self) -> str:
-        """Return Issuer and subject as one name.
+        """Issuer and subject.
 
-        The SDK keeps tasks by it, and another Issuer's agent may have the same subject.
+        The SDK stores tasks by it, and subjects are unique per Issuer only.
         """
         return f"{self.card.issuer} {self.card.subject}"
 
 
 class SdCardContextBuilder(DefaultServerCallContextBuilder):
-    """A builder of call contexts with the verified card and the user.
+    """Builds call contexts with the verified card and the user.
 
-    The ``VerifiedCard`` is in ``call_context.state["sd_card"]``, and the caller is in ``call_context.user``.
+    The ``VerifiedCard`` is in ``call_context.state["sd_card"]``, and the caller in ``call_context.user``.
     """
 
     def build(self, request: Request) -> ServerCallContext:
-        """The call context of a request that ``SdCardMiddleware`` let through.
+        """Build the call context of a request that passed ``SdCardMiddleware``.
 
         Raises:
-            Misuse: when ``SdCardMiddleware`` does not stand in front of the app.
+            Misuse: without ``SdCardMiddleware`` in front of the app.
         """
         card = request.scope.get("state", {}).get(STATE)
         if not isinstance(card, VerifiedCard):
-            raise Misuse("put Demanding in front of the app")
+            raise Misuse("put SdCardMiddleware in front of the app")
         context = super().build(request)
         context.state[STATE] = card
         context.user = SdCardUser(card)
@@ -82,11 +82,9 @@ class SdCardContextBuilder(DefaultServerCallContextBuilder):
 
 
 class SdCardInterceptor(ClientCallInterceptor):
-    """Interceptor that uses the extension, for agents that declare it.
+    """Activates the extension for agents that declare it, and sets the interaction.
 
-    It says that the extension is used, and to which interaction each call belongs.
-
-    A call whose context has the header ``SD-Card-Interaction`` keeps its own.
+    A call whose context has the header ``SD-Card-Interaction`` keeps its own interaction.
     """
 
     def __init__(self, interaction_id: str | None = None) -> None:

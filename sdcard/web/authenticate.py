@@ -38,8 +38,8 @@ from sdcard.key_binding import (
     RequestTarget,
     check_first_use,
 )
-from sdcard.limits import MAX_INTERACTION, Limits, is_interaction_id
-from sdcard.profile import INTERACTION_ID, SD_CARD, Profile
+from sdcard.limits import Limits
+from sdcard.profile import INTERACTION_ID, MAX_INTERACTION, SD_CARD, Profile, is_interaction_id
 from sdcard.rules import Rule
 from sdcard.sdjwt.verification import read_nonce
 from sdcard.status_list import Status

@@ -1,10 +1,8 @@
-"""A Holder on HTTP: an auth class for ``httpx2``.
+"""A Holder's auth class for ``httpx2``: it answers the challenges of one server.
 
-It answers the challenges of one server only.
-
-A challenge is answered once, for the request that it came to, when that request went to the server that the Holder
-means and the challenge is that server's. So a hostile server cannot have another one's challenge answered (a relay),
-and what is signed for the hostile one is refused by the other. A presentation goes over TLS, or to a loopback address.
+A challenge is answered once, for the request that it came with, if the request went to the configured server and the
+challenge has its audience. So a hostile server cannot relay the challenge of another one, and an answer for the hostile
+server is useless elsewhere. A presentation is sent by TLS, or to a loopback address.
 """
 
 from collections.abc import AsyncGenerator, Callable, Generator
@@ -29,7 +27,7 @@ _PORTS = {"https": 443, "http": 80}
 
 
 def _no_report(answered: RequestAnswered) -> None:
-    """Ignore what was requested in excess."""
+    """Ignore the report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,14 +36,14 @@ class Presenter:
 
     Attributes:
         origin: the server, as ``https://host`` or ``https://host:port``; ``http://`` for a loopback address only.
-        audience: what that server calls itself in a challenge; no other one is answered.
+        audience: the server's audience; challenges with another audience are not answered.
         held: the SD-Card.
-        allowed: the most that this server may see of it, by ``select_context``, ``select_paths`` or ``select_all``.
+        allowed: the most that this server may see, by ``select_context``, ``select_paths`` or ``select_all``.
         signer: holds the key in ``cnf``.
-        clock: says when.
-        report: is told what was requested and not shown, in a thread of its own where the client is asynchronous. The
-            server does not learn whether it was withheld.
-        cache: stores what was presented before.
+        clock: the clock for ``iat``.
+        report: called with requested claims that are not shown, in a thread if the client is asynchronous. The server
+            does not learn whether they were withheld.
+        cache: stores earlier presentations.
     """
 
     origin: str
@@ -66,21 +64,21 @@ class Presenter:
         disclose(self.held, self.allowed)
 
     def is_for(self, url: Any) -> bool:
-        """Whether a URL of ``httpx2`` or ``httpx`` is one of this server's."""
+        """Whether a URL of ``httpx2`` or ``httpx`` belongs to this server."""
         return _origin(url.scheme, url.host, url.port) == _origin_of(self.origin)
 
     def answer(self, www_authenticate: list[str], interaction_id: str | None) -> str | None:
-        """Return the value of ``Authorization`` that answers the server.
+        """Return the value of ``Authorization``; None if no presentation is requested.
 
-        None where the server asks for no presentation. A nonce for a called agent is not signed (RFC 9901 9.5, R-90).
+        A nonce for a called agent is not signed (RFC 9901 9.5, R-90).
 
         Args:
             www_authenticate: every value of that header.
-            interaction_id: the interaction that the request belongs to, if it is said.
+            interaction_id: the interaction that the request belongs to, if any.
 
         Raises:
-            Refused: ``challenge.*``, ``path.malformed``, ``json.*``; ``kb.purpose`` for a nonce that a client
-                made for the agent that it calls; ``limit.bytes`` when too much would be shown for a header.
+            Refused: ``challenge.*``, ``path.malformed``, ``json.*``; ``kb.purpose`` for a nonce that a client made for
+                the agent that it calls; ``limit.bytes`` when a header cannot carry the presentation.
         """
         received = parse_challenge(www_authenticate)
         if received is None:
@@ -102,13 +100,13 @@ class Presenter:
 
 
 class AnswersChallenges:
-    """The flow of an auth class, for ``httpx2`` and for ``httpx`` alike."""
+    """The auth flow for ``httpx2`` and ``httpx``."""
 
     def __init__(self, presenter: Presenter) -> None:
         self._presenter = presenter
 
     def sync_auth_flow(self, request: Any) -> Generator[Any, Any, None]:
-        """Send; answer a challenge; send again, and so read the body first."""
+        """Send the request; answer a challenge; send the request again."""
         request.read()
         response = yield request
         answer = self._answer(request, response)
@@ -117,7 +115,7 @@ class AnswersChallenges:
             yield request
 
     async def async_auth_flow(self, request: Any) -> AsyncGenerator[Any, Any]:
-        """The same; signs off the event loop, since a key may be in a token."""
+        """Do the same, and sign in a thread, because an HSM may block."""
         await request.aread()
         response = yield request
         answer = await run_sync(self._answer, request, response)
@@ -126,7 +124,7 @@ class AnswersChallenges:
             yield request
 
     def _answer(self, request: Any, response: Any) -> str | None:
-        """Answer the request that was sent; one that a redirect led to is not answered."""
+        """Answer the original request only, never one after a redirect."""
         if response.status_code != 401 or response.history or not self._presenter.is_for(request.url):
             return None
         values = response.headers.get_list("WWW-Authenticate")
@@ -141,10 +139,10 @@ class SdCardAuth(AnswersChallenges, httpx2.Auth):
 
 
 def check_origin(origin: str) -> None:
-    """Refuse what is no origin, or one to which nothing is presented.
+    """Refuse a text that is not an origin for presentations.
 
     Raises:
-        Misuse: for a path or anything else behind the host, for another scheme, and for http but on loopback.
+        Misuse: for a text after the host, another scheme, or http to another machine.
     """
     check_secret_url(origin, "a presentation")
     if urlsplit(origin).netloc != origin.partition("://")[2]:

@@ -1,9 +1,7 @@
-"""Interaction ids of verified cards, carried through MCP calls.
+"""Interaction ids of verified cards in MCP calls, and an audit of tool calls.
 
-They go into the tool server's own audit.
-
-A correlation and nothing more: who may call a tool is decided by what the tool server demands, never by an SD-Card
-that was verified elsewhere. Needs the ``mcp`` extra. SD-Card 4.4 (SDC-13); MCP 2026-07-28, ``_meta``.
+An interaction id only correlates calls. It grants nothing: a tool server authorizes its callers itself. SD-Card 4.4
+(SDC-13); MCP 2026-07-28, ``_meta``. Needs the ``mcp`` extra.
 """
 
 import json
@@ -21,28 +19,27 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolResult, RequestPar
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Clock
 from sdcard.key_binding import Bound
-from sdcard.limits import is_interaction_id
-from sdcard.profile import INTERACTION_ID
+from sdcard.profile import INTERACTION_ID, is_interaction_id
 from sdcard.rules import Rule
 from sdcard.urls import check_secret_url
 from sdcard.verifier import VerifiedCard
 
 META_KEY = f"alt.sdcard/{INTERACTION_ID}"
-"""Reverse notation of a name under ``.alt`` (RFC 9476), which no domain of anybody's can collide with."""
+"""Reverse notation of a name under ``.alt`` (RFC 9476), which is never a domain."""
 
 _TOOL_NAME = re.compile("[A-Za-z0-9_.-]{1,128}")
-"""As the MCP specification has it."""
+"""Syntax in the MCP specification."""
 _PARAMS = Where(Part.REQUEST, ("params",))
 _log = logging.getLogger(__name__)
 
 
 def interaction_of(card: VerifiedCard) -> str:
-    """The interaction id that the Holder signed.
+    """Return the interaction id that the Holder signed.
 
     Raises:
-        Refused: ``claim.missing`` or ``claim.value`` at ``kb-jwt/interaction_id``: there is none, or none that
-            can be carried: 1 to 128 visible ASCII characters.
-        Misuse: when the card was verified without key binding, so that nobody signed one.
+        Refused: ``claim.missing``, or ``claim.value`` for other than 1 to 128 visible ASCII characters, at
+            ``kb-jwt/interaction_id``.
+        Misuse: when the card was verified without key binding.
     """
     if not isinstance(card.key_binding, Bound):
         raise Misuse("a card that was verified without key binding belongs to no interaction")
@@ -56,9 +53,7 @@ def interaction_of(card: VerifiedCard) -> str:
 
 
 def read_interaction_id(params: Mapping[str, Any] | None) -> str | None:
-    """Read the interaction id in the parameters of an MCP request.
-
-    The parameters are taken as they arrived. None where there is no id.
+    """Read the interaction id in the parameters of an MCP request; None without one.
 
     Raises:
         Refused: ``request.malformed`` in ``request/params/_meta``.
@@ -79,12 +74,12 @@ def read_interaction_id(params: Mapping[str, Any] | None) -> str | None:
 
 @dataclass
 class InteractionClient(Client):
-    """The SDK's client, whose every ``call_tool`` carries one interaction id.
+    """The SDK's client, which sends one interaction id with every ``call_tool``.
 
-    ``interaction_of`` gives the id.
+    ``interaction_of`` returns the id.
 
     Raises:
-        Misuse: when it is none that can be carried, or the server's URL is plain http to another machine.
+        Misuse: for a malformed id, or a server URL with http to another machine.
     """
 
     _: KW_ONLY
@@ -105,12 +100,12 @@ class InteractionClient(Client):
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool was called: what the audit remembers of it. Never its arguments.
+    """Audit record of a tool call, without its arguments.
 
     Attributes:
         at: Unix seconds.
-        tool: its name, as it was asked for.
-        interaction_id: as the client said; nobody has verified it here.
+        tool: the requested name.
+        interaction_id: the client's claim; it is not verified here.
     """
 
     at: int
@@ -118,14 +113,14 @@ class ToolCall:
     interaction_id: str | None
 
     def __str__(self) -> str:
-        """Serialize a line of JSON."""
+        """Serialize as a line of JSON."""
         return json.dumps(
             {"event": "tool.called", "at": self.at, "tool": self.tool, INTERACTION_ID: self.interaction_id}
         )
 
 
 def write_calls(stream: TextIO) -> Callable[[ToolCall], None]:
-    """An audit that writes each call to a stream, as a line of JSON."""
+    """Return an audit that writes each call to a stream, as a line of JSON."""
 
     def record(call: ToolCall) -> None:
         stream.write(f"{call}\n")
@@ -136,24 +131,21 @@ def write_calls(stream: TextIO) -> Callable[[ToolCall], None]:
 
 @dataclass(frozen=True, slots=True)
 class InteractionAudit:
-    """Middleware for an MCP server that records every call.
+    """Middleware for an MCP server that records every tool call before it runs.
 
-    No tool runs before its call is recorded, with its interaction id.
-
-    ``server.middleware.append(InteractionAudit(record, clock))``. A malformed id is answered with the error -32602,
-    whose data names rule and place. A tool reads the id with ``read_interaction_id(context.request_context.params)``;
-    nothing else of an SD-Card reaches it.
+    Use: ``server.middleware.append(InteractionAudit(record, clock))``. A malformed id is answered with error -32602,
+    whose data has rule and place. A tool reads the id with ``read_interaction_id(context.request_context.params)``.
 
     Args:
-        record: where calls are written. When it raises, the tool does not run.
-        clock: says when.
+        record: stores calls. If it raises, the tool does not run.
+        clock: the clock for records.
     """
 
     record: Callable[[ToolCall], None]
     clock: Clock
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        """Let everything but tool calls pass."""
+        """Record a tool call; pass every other request."""
         if ctx.method == "tools/call":
             try:
                 call = ToolCall(int(self.clock.now()), _tool(ctx.params), read_interaction_id(ctx.params))

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 
 from sdcard.linkability.comparison import report_linkability
-from sdcard.linkability.report import What
+from sdcard.linkability.report import Kind
 from tests.shared import shared_dir
 from tests.world import World, key
 
 Case = dict[str, Any]
 
-ABOUT: dict[str, frozenset[What]] = {
-    "time": frozenset({What.IAT, What.NBF, What.EXP}),
-    "distinct": frozenset({What.STATUS}),
-    "unpredictable": frozenset({What.STATUS, What.STATUS_STEP}),
-    "herd-privacy(warning)": frozenset({What.STATUS_LISTS_OF_ONE}),
+ABOUT: dict[str, frozenset[Kind]] = {
+    "time": frozenset({Kind.IAT, Kind.NBF, Kind.EXP}),
+    "distinct": frozenset({Kind.STATUS}),
+    "unpredictable": frozenset({Kind.STATUS, Kind.STATUS_STEP}),
+    "herd-privacy(warning)": frozenset({Kind.STATUS_LISTS_OF_ONE}),
 }
 
 

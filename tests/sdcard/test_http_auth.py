@@ -17,7 +17,7 @@ from sdcard.http_auth import (
     parse_challenge,
     parse_credentials,
 )
-from sdcard.limits import MAX_INTERACTION
+from sdcard.profile import MAX_INTERACTION
 from tests.world import outcome, raises_rule
 
 GOOD = 'SD-Card nonce="n", audience="https://a.example"'

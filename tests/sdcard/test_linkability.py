@@ -14,7 +14,7 @@ from sdcard.encoding import JsonObject
 from sdcard.io.system import CoarseClock
 from sdcard.issuer import linkable_by
 from sdcard.linkability.comparison import CLOSE, CLOSE_BINDING, HOUR, NEAR, report_linkability
-from sdcard.linkability.report import How, LinkabilityReport, Pair, Verdict, What
+from sdcard.linkability.report import Kind, LinkabilityReport, Pair, Relation, Verdict
 from sdcard.profile import RESERVED_AT_TOP
 from sdcard.status_list import StatusReference
 from tests.world import (
@@ -52,7 +52,7 @@ def found(one: object, other: object) -> Found:
     return {link.what.value: link.verdict.value for link in pair(one, other).links}
 
 
-def where(one: object, other: object, what: What) -> list[tuple[str, str]]:
+def where(one: object, other: object, what: Kind) -> list[tuple[str, str]]:
     return [
         (str(here), str(there)) for link in pair(one, other).links if link.what is what for here, there in link.places
     ]
@@ -140,9 +140,9 @@ def test_a_time_far_from_receipt_does_not_tell_it(world: World, name: str, far: 
     assert same(NOW // HOUR * HOUR, NOW // HOUR * HOUR) == "unavoidable"
 
 
-@pytest.mark.parametrize(("received", "whats"), [(ODD - NEAR, [What.IAT]), (ODD - NEAR - 1, []), (None, [What.IAT])])
+@pytest.mark.parametrize(("received", "whats"), [(ODD - NEAR, [Kind.IAT]), (ODD - NEAR - 1, []), (None, [Kind.IAT])])
 def test_times_that_are_close_count_when_one_of_them_tells(
-    world: World, received: int | None, whats: list[What]
+    world: World, received: int | None, whats: list[Kind]
 ) -> None:
     texts = [signed(world, {"iat": time}) for time in (ODD, ODD + 1)]
     assert list(report_linkability(texts, received=received).avoidable) == whats
@@ -155,8 +155,8 @@ def test_what_is_no_instant_is_misuse(world: World) -> None:
 
 def test_times_that_are_near_are_said_to_be_near(world: World) -> None:
     (near,) = [link for link in pair(signed(world, {"iat": ODD}), signed(world, {"iat": ODD + 1})).links
-               if link.what is What.IAT]  # fmt: skip
-    assert near.how is How.CLOSE
+               if link.what is Kind.IAT]  # fmt: skip
+    assert near.how is Relation.CLOSE
 
 
 def entry(index: int, uri: str = LIST) -> JsonObject:
@@ -227,7 +227,7 @@ def test_what_the_card_says_is_by_content(world: World) -> None:
     one: JsonObject = {"name": "A", "skills": [{"id": "a", "name": "x"}, {"id": "b"}], "provider": {"url": "u"}}
     other: JsonObject = {"name": "A", "skills": [{"id": "b", "name": "z"}], "provider": {"url": "v"}}
     assert both(world, one, other) == {"member": "by-content", "member-names": "by-content"}
-    assert where(signed(world, one), signed(world, other), What.MEMBER) == [
+    assert where(signed(world, one), signed(world, other), Kind.MEMBER) == [
         ("card/name", "card/name"),
         ("card/skills/*/id", "card/skills/*/id"),
     ]
@@ -263,14 +263,14 @@ def test_a_salt_used_twice_is_found_whatever_it_salts(world: World) -> None:
     first = signed(world, {"_sd": [digest(one)]}, one)
     second = signed(world, {"x": [{"...": digest(other)}]}, other)
     assert found(first, second) == {"alg": "unavoidable", "salt": "avoidable"}
-    assert where(first, second, What.SALT) == [("disclosure/0", "disclosure/0")]
+    assert where(first, second, Kind.SALT) == [("disclosure/0", "disclosure/0")]
 
 
 def test_a_digest_that_both_have_is_found_though_one_hides_its_disclosure(world: World) -> None:
     one = seal_claim("a", 1)
     first, second = signed(world, {"_sd": [digest(one)]}, one), signed(world, {"x": {"_sd": [digest(one)]}})
     assert found(first, second) == {"alg": "unavoidable", "digest": "avoidable"}
-    assert where(first, second, What.DIGEST) == [("issuer-jwt/_sd/0", "issuer-jwt/x/_sd/0")]
+    assert where(first, second, Kind.DIGEST) == [("issuer-jwt/_sd/0", "issuer-jwt/x/_sd/0")]
 
 
 def test_a_digest_within_a_disclosure_is_found(world: World) -> None:
@@ -278,7 +278,7 @@ def test_a_digest_within_a_disclosure_is_found(world: World) -> None:
     one, other = seal_claim("a", [{"...": digest(inner)}], "s1"), seal_claim("a", [{"...": digest(inner)}], "s2")
     first, second = signed(world, {"_sd": [digest(one)]}, one), signed(world, {"_sd": [digest(other)]}, other)
     assert found(first, second)["digest"] == "avoidable"
-    assert where(first, second, What.DIGEST) == [("disclosure/0/0", "disclosure/0/0")]
+    assert where(first, second, Kind.DIGEST) == [("disclosure/0/0", "disclosure/0/0")]
 
 
 def test_as_many_digests_at_one_place_are_found(world: World) -> None:
@@ -291,7 +291,7 @@ def test_as_many_digests_at_one_place_are_found(world: World) -> None:
     claims: JsonObject = {"_sd": [digest(other_skills), "H", "I"], "x": [{"_sd": ["J"]}]}
     other = signed(world, claims, other_skills, other_skill)
     assert found(one, other)["digest-count"] == "unavoidable"
-    assert where(one, other, What.DIGEST_COUNT) == [
+    assert where(one, other, Kind.DIGEST_COUNT) == [
         ("disclosure/1/_sd", "disclosure/1/_sd"),
         ("issuer-jwt/_sd", "issuer-jwt/_sd"),
         ("issuer-jwt/x/1/_sd", "issuer-jwt/x/0/_sd"),
@@ -304,8 +304,8 @@ def test_a_card_that_is_larger_than_the_others_is_known_by_its_digests(world: Wo
     skill: JsonObject = {"name": "n", "description": "d", "tags": []}
     many: JsonObject = {**document, "skills": [{**skill, "id": f"s{number}"} for number in range(17)]}
     few, large, again = (world.issuer.issue("public", one) for one in (document, many, many))
-    assert ("disclosure/1", "disclosure/1") not in where(few, large, What.DIGEST_COUNT)
-    at = [places for places in where(large, again, What.DIGEST_COUNT) if places[0].startswith("disclosure")]
+    assert ("disclosure/1", "disclosure/1") not in where(few, large, Kind.DIGEST_COUNT)
+    at = [places for places in where(large, again, Kind.DIGEST_COUNT) if places[0].startswith("disclosure")]
     assert len(at) == 1
 
 
@@ -341,25 +341,25 @@ def test_two_presentations_of_one_card(world: World) -> None:
 @pytest.mark.parametrize(
     ("start", "later", "how", "verdict"),
     [
-        (NOW + 1, 0, How.SAME, "avoidable"),
-        (NOW + 1, 5, How.CLOSE, "avoidable"),
-        (NOW, 5, How.CLOSE, "avoidable"),
-        (NOW + 1, CLOSE_BINDING, How.CLOSE, "avoidable"),
+        (NOW + 1, 0, Relation.SAME, "avoidable"),
+        (NOW + 1, 5, Relation.CLOSE, "avoidable"),
+        (NOW, 5, Relation.CLOSE, "avoidable"),
+        (NOW + 1, CLOSE_BINDING, Relation.CLOSE, "avoidable"),
         (NOW + 1, CLOSE_BINDING + 1, None, None),
-        (NOW, 0, How.SAME, "unavoidable"),
-        (NOW, 60, How.CLOSE, "unavoidable"),
-        (NOW, CLOSE_BINDING, How.CLOSE, "unavoidable"),
+        (NOW, 0, Relation.SAME, "unavoidable"),
+        (NOW, 60, Relation.CLOSE, "unavoidable"),
+        (NOW, CLOSE_BINDING, Relation.CLOSE, "unavoidable"),
         (NOW, CLOSE_BINDING + 60, None, None),
     ],
 )
 def test_presentations_at_near_instants_are_linked_by_them(
-    world: World, start: int, later: int, how: How | None, verdict: str | None
+    world: World, start: int, later: int, how: Relation | None, verdict: str | None
 ) -> None:
     world.clock.advance(start - NOW)
     one = world.holder.present(world.verifier.challenge())
     world.clock.advance(later)
     other = world.holder.present(world.verifier.challenge())
-    links = [(link.how, link.verdict) for link in pair(one, other).links if link.what is What.KB_IAT]
+    links = [(link.how, link.verdict) for link in pair(one, other).links if link.what is Kind.KB_IAT]
     assert links == ([] if how is None else [(how, verdict)])
 
 
@@ -433,31 +433,31 @@ def test_fresh_keys_leave_nothing_avoidable(world: World) -> None:
     assert len(result.pairs) == 50 * 49 // 2
     assert (result.avoidable, result.patterns) == ((), ())
     assert {link.what for one in result.pairs for link in one.links} == {
-        *(What.MEMBER, What.SUB, What.ISS, What.VCT, What.CARD_FORMAT, What.SD_ALG, What.ALG, What.TYP, What.KID),
-        *(What.IAT, What.EXP, What.KEY_TYPE, What.MEMBER_NAMES, What.DIGEST_COUNT),
+        *(Kind.MEMBER, Kind.SUB, Kind.ISS, Kind.VCT, Kind.CARD_FORMAT, Kind.SD_ALG, Kind.ALG, Kind.TYP, Kind.KID),
+        *(Kind.IAT, Kind.EXP, Kind.KEY_TYPE, Kind.MEMBER_NAMES, Kind.DIGEST_COUNT),
     }
 
 
 def test_ten_keys_for_all_contexts_link_by_key_what_has_the_same_key(world: World) -> None:
     cards = batch(world, CONTEXTS, range(10, 20))
     result = report(cards)
-    assert result.avoidable == (What.CNF,)
+    assert result.avoidable == (Kind.CNF,)
     assert [one.avoidable for one in result.pairs] == [
-        frozenset({What.CNF} if cards[one.one].holder_key == cards[one.other].holder_key else ())
+        frozenset({Kind.CNF} if cards[one.one].holder_key == cards[one.other].holder_key else ())
         for one in result.pairs
     ]
 
 
 def test_one_key_links_by_exactly_that_key(world: World) -> None:
     result = report(batch(world, CONTEXTS, range(10, 11)))
-    assert {one.avoidable for one in result.pairs} == {frozenset({What.CNF})}
+    assert {one.avoidable for one in result.pairs} == {frozenset({Kind.CNF})}
 
 
 def test_a_profile_of_one_issuer_is_no_reason_to_share_statuses(world: World) -> None:
     statuses = tuple(StatusReference(LIST, index) for index in (907, 3, 412))
     assert report(batch(world, ("public",), range(10, 13), statuses)).avoidable == ()
     statuses = tuple(StatusReference(LIST, index) for index in (907, 909, 908))
-    assert report(batch(world, ("public",), range(10, 13), statuses)).avoidable == (What.STATUS_STEP,)
+    assert report(batch(world, ("public",), range(10, 13), statuses)).avoidable == (Kind.STATUS_STEP,)
 
 
 @given(
@@ -473,7 +473,7 @@ def test_the_registry_says_what_the_report_finds(contexts: list[str], keys: int,
     result = report(cards)
     whats = {link.what.value for one in result.pairs for link in one.links}
     assert tuple(sorted(whats & {"cnf", "sub"})) == linkable_by(cards)
-    assert set(result.avoidable) <= {What.CNF}
+    assert set(result.avoidable) <= {Kind.CNF}
 
 
 # -- batches of many --------------------------------------------------------------------------------------------------
@@ -554,9 +554,9 @@ def test_no_value_is_in_the_report(world: World) -> None:
     }
     text = world.holder.bind(world.issuer.sd_jwt(claims, secret), replace(world.challenge, nonce="canary"))
     result = report_linkability([text, text])
-    assert {*What} - {link.what for link in result.pairs[0].links} == {
-        *(What.STATUS_STEP, What.STATUS_LISTS_OF_ONE, What.HEADER, What.KB_INTERACTION_ID, What.KB_OTHER, What.NBF),
-        *(What.EXP, What.CARD_FORMAT, What.SD_ALG, What.KEY_TYPE),
+    assert {*Kind} - {link.what for link in result.pairs[0].links} == {
+        *(Kind.STATUS_STEP, Kind.STATUS_LISTS_OF_ONE, Kind.HEADER, Kind.KB_INTERACTION_ID, Kind.KB_OTHER, Kind.NBF),
+        *(Kind.EXP, Kind.CARD_FORMAT, Kind.SD_ALG, Kind.KEY_TYPE),
     }
     assert "canary" not in repr(result)
     assert digest(secret) not in repr(result)

@@ -16,7 +16,7 @@ import trustme
 
 from sdcard import Misuse, Refused
 from sdcard.io.egress_policy import LOOPBACK, PUBLIC, EgressPolicy
-from sdcard.io.http import fetch, fetch_async, waited
+from sdcard.io.http import fetch, fetch_async, run_blocking
 from tests.sdcard.io.fetchers import DESK, FETCHERS, JSON, ok, sending, serving
 from tests.shared import shared_dir
 
@@ -399,7 +399,7 @@ def test_many_are_fetched_at_once() -> None:
         return [(await one).data for one in found]
 
     with serving(sending(ok(b"{}", JSON))) as server:
-        assert waited(many()) == [b"{}"] * 20
+        assert run_blocking(many()) == [b"{}"] * 20
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,15 @@ import pytest
 
 from sdcard import Misuse, Refused, Rule
 from sdcard.io.server_keys import ServerKeys
-from sdcard.publishing.tokens import NOBODY, AccessTokens, CardToken, OwnTokens, TokenSource, context_of, new_card_token
+from sdcard.publishing.tokens import (
+    NO_TOKENS,
+    AccessTokens,
+    CardToken,
+    OwnTokens,
+    TokenSource,
+    context_of,
+    new_card_token,
+)
 from tests.identity import SERVER, Source, access_token
 from tests.world import NOW, RecordingSalts, raises_rule
 
@@ -66,7 +74,7 @@ def test_it_opens_its_context_to_the_last_second() -> None:
 def test_unknown_malformed_and_expired_tokens_look_the_same() -> None:
     text, kept = new_card_token("internal", NOW, RecordingSalts())
     seen = set()
-    for tokens in (OwnTokens([kept]), NOBODY):
+    for tokens in (OwnTokens([kept]), NO_TOKENS):
         for wrong in (text, text + "A", text[:-1], kept.digest, "", "é", "a.b.c"):
             with pytest.raises(Refused) as caught:
                 scopes(tokens, wrong)

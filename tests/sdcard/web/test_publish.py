@@ -34,7 +34,7 @@ from sdcard.io.system import SystemClock
 from sdcard.issuer import Validity
 from sdcard.paths import Place, value_at
 from sdcard.publishing.published import ALL_PATHS, MAX_AGE, PlainCard, PublishedCard, PublishedCards
-from sdcard.publishing.tokens import NOBODY, AccessTokens, OwnTokens
+from sdcard.publishing.tokens import NO_TOKENS, AccessTokens, OwnTokens
 from sdcard.web.publish import CardApp, card_router
 from tests.identity import SERVER, Source, access_token
 from tests.sdcard.publishing.agent import AGENT_CARD_JSON, AGENT_JSON, AGENTCARD, JSON, SD, Agent, Got, ask, plain
@@ -621,7 +621,7 @@ def _apps() -> tuple[CardApp, CardApp]:
     """Apps without tokens, and apps with those of an authorization server."""
     agent = Agent(World())
     tokens = AccessTokens(SERVER, "https://agent.example", ServerKeys(Source().load))
-    cards = (agent.cards(plain=plain(), tokens=one) for one in (NOBODY, tokens))
+    cards = (agent.cards(plain=plain(), tokens=one) for one in (NO_TOKENS, tokens))
     first, second = (CardApp(one, agent.world.clock) for one in cards)
     return first, second
 
