@@ -56,7 +56,6 @@ class AdmissionPolicy:
     """Demands of a route. Only ``also_requested`` has a default.
 
     Attributes:
-        issuers: the accepted Issuers.
         formats: accepted values of ``card_format``, such as ``a2a/1.0``.
         requirement: ``Required`` or ``NothingRequired``.
         also_requested: optional claims that the route asks for.

@@ -129,7 +129,6 @@ class ShownCard:
     """An SD-Card, the most that is shown of it, and the key that proves it.
 
     Attributes:
-        held: the SD-Card.
         allowed: by ``select_context``, ``select_paths`` or ``select_all``.
         signer: holds the key in ``cnf``.
     """
@@ -181,11 +180,9 @@ class AgentProver:
         """Answer a challenge with at most the requested claims.
 
         Args:
-            received: the client's challenge.
             requests: method and path of the request that it came with; several where the agent has several names for
                 the same request.
             caller: the card of the caller, if it proved itself in the same request.
-            now: the present instant.
 
         Raises:
             Refused: as ``check_agent_challenge``.
@@ -218,10 +215,7 @@ def check_agent_challenge(
     The answer to a nonce of another purpose could count in another role (RFC 9901 9.5, R-90).
 
     Args:
-        received: the client's challenge.
         targets: the request as the agent's own configuration names it, with the Service of the challenge.
-        audiences: the clients that are answered.
-        services: the Services that are answered.
 
     Raises:
         Refused: ``kb.purpose``, ``agent-proof.audience``, ``agent-proof.service``, ``agent-proof.target``.
@@ -343,8 +337,6 @@ def verify_agent_proof(
         proof: the presentation that came with the response.
         challenge: the challenge that this client sent with the request.
         challenges: lets each challenge be answered once.
-        called: the client's demands.
-        now: the present instant.
         cache: stores SD-Cards that passed.
 
     Raises:

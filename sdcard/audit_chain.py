@@ -101,7 +101,6 @@ def verify_checkpoint(text: str, keys: Mapping[str, PublicKey]) -> Checkpoint:
     """Verify a checkpoint.
 
     Args:
-        text: the stored checkpoint.
         keys: the registry's keys for checkpoints, by ``kid``.
 
     Raises:
@@ -143,8 +142,6 @@ class Verdict:
     """Result of the verification of a chain.
 
     Attributes:
-        records: the number of records.
-        head: the last record.
         findings: the first faults, in the order of the chain; places are sequence numbers.
         unlisted: the number of further findings.
         vouched: the last record that a checkpoint confirms; 0 for none.

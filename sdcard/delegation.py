@@ -62,8 +62,6 @@ def extend_chain(chain: Chain, actor: str, target: str, most_actors: int) -> Cha
     An actor that is already the last party is not added again.
 
     Args:
-        chain: the present chain.
-        actor: the party that acts now.
         target: the agent that the token is for.
         most_actors: the longest permitted chain.
 
@@ -276,11 +274,9 @@ def verify_delegated_token(
     """Verify a token sent as ``Authorization: Bearer``, with its chain (RFC 9068 4).
 
     Args:
-        token: the text.
         keys: the registry's token keys, by ``kid``: ``ServerKeys.for_token`` of ``sdcard.io.server_keys``.
         issuer: the registry.
         audience: this agent, as in ``sub`` of its SD-Card.
-        now: the present instant.
 
     Raises:
         Refused: as ``read_delegated_token``; ``dpop.missing`` for a bound token.

@@ -161,8 +161,6 @@ class DpopExpectations:
         method: the request's method, compared exactly.
         url: the request's public, absolute URL; behind a proxy, the URL that the client used.
         token: ``WithToken`` or ``WithoutToken``.
-        seen: the replay cache.
-        window: the permitted age of the proof.
     """
 
     method: str
@@ -194,7 +192,6 @@ class DpopProof:
     Attributes:
         key: from the proof's header; an access token can be bound to it.
         issued_at: Unix seconds.
-        jti: the proof's id.
         nonce: the server's nonce, if any. A server that issues nonces compares it (RFC 9449 8).
     """
 
@@ -209,8 +206,6 @@ def verify_dpop_proof(values: Sequence[str], expected: DpopExpectations, now: In
 
     Args:
         values: every value of the request's ``DPoP`` header.
-        expected: the request.
-        now: the present instant, in Unix seconds.
 
     Raises:
         Refused: ``dpop.*``, ``jws.*``, ``key.*``, ``claim.*``, ``time.*``, ``encoding.*`` or ``json.*``.

@@ -83,7 +83,6 @@ def decode_base64url(text: str, where: Where, *within: str) -> bytes:
     """Decode base64url without padding. Each byte string has one valid text (R-5).
 
     Args:
-        text: the base64url.
         where: its place, or the place of its container.
         within: its name in the container, if any.
 
@@ -173,7 +172,6 @@ def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
 
     Args:
         data: the text. The caller bounds its size.
-        where: its place.
         depth: how deeply arrays and objects may nest.
 
     Raises:

@@ -65,7 +65,6 @@ class RequestAnswered:
     """The answer of a Holder to a request. Only ``selection`` goes to the Verifier.
 
     Attributes:
-        selection: the Disclosures to present.
         withheld: requested claims that are held and not completely shown. The Holder does not allow it, or the SD-Card
             can only show them together with a claim that was not requested.
         not_held: requested claims that are not in this SD-Card.
@@ -86,8 +85,6 @@ def accept_sd_card(
     Args:
         text: an SD-JWT, compact or in a JSON form, without a KB-JWT.
         acceptance: the Issuer that the Holder registered with, its keys, the profile.
-        holder_key: the Holder's key.
-        now: the present instant.
         cache: stores accepted SD-Cards. None stores nothing.
 
     Raises:
@@ -162,7 +159,6 @@ def select_requested(held: HeldSdCard, request: ClaimRequest, allowed: Selection
     and name do. A Disclosure that only leads to a withheld claim is not selected.
 
     Args:
-        held: the SD-Card.
         request: the Verifier's request. Without entries, only claims in the clear are shown.
         allowed: the most that this Verifier may see, by ``select_context``, ``select_paths`` or ``select_all``.
 
@@ -237,9 +233,6 @@ def present(
     ``new_challenge``.
 
     Args:
-        held: the SD-Card.
-        selection: the Disclosures to show.
-        challenge: the Verifier's.
         signer: holds the key in ``cnf``.
         now: becomes ``iat``, in whole seconds.
         cache: stores the ``sd_hash`` of the selection. None stores nothing.

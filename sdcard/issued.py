@@ -50,7 +50,6 @@ class Acceptance:
         profile: the requirements for a well-formed SD-Card.
         clock_skew: permitted difference of an Issuer's clock in seconds, at most 60.
         published_keys: thumbprints of keys that anyone can sign with. They are refused as Issuer and Holder keys.
-        limits: bounds the work.
         max_lifetime: the most seconds from ``iat`` to ``exp``; None for no bound.
     """
 
@@ -75,7 +74,6 @@ class VerifiedSdJwt(NamedTuple):
 
     Attributes:
         processed: the Processed SD-JWT Payload and the place of each Disclosure.
-        sd_jwt: the text.
         sd_hash: the digest that a KB-JWT over exactly these Disclosures must name (4.3.1, R-46, R-47).
     """
 
@@ -100,7 +98,6 @@ class IssuedSdCard(NamedTuple):
         token_id: ``jti``; None if absent.
         card_format: the claim of this name; None if absent.
         members: the card's members that these Disclosures show.
-        verified: the SD-JWT.
     """
 
     issuer: str
@@ -153,9 +150,6 @@ def check_issued(
     objects in the result.
 
     Args:
-        sd_jwt: the SD-JWT, with some or all Disclosures.
-        acceptance: the terms.
-        now: the present instant.
         audience: the Verifier, which an ``aud`` claim must name; None for a Holder.
         cache, signature_is_valid: as for ``check_presentation``.
 

@@ -115,7 +115,6 @@ def rounded_validity(now: Instant, lifetime: int = DEFAULT_LIFETIME, step: int |
     validity is never longer than that.
 
     Args:
-        now: the present instant.
         lifetime: in seconds.
         step: in seconds; None means ``issuing_step(lifetime)``.
     """
@@ -210,7 +209,6 @@ def prepare_sd_card(
             members that the card's format always shows.
         holder_key: becomes ``cnf.jwk``, with exactly the members that RFC 7638 requires.
         validity: becomes ``iat`` and ``exp``; an SD-Card ends no later than the agreement of its plan.
-        salts: fresh randomness.
         status: becomes the ``status`` claim; None without a status list.
         limits: of Holders and Verifiers; nothing larger is issued.
 

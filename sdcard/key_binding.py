@@ -303,12 +303,8 @@ def verify_key_binding(
     ``check_single_use`` is not part of it: it comes last, after the status.
 
     Args:
-        kb_jwt: the KB-JWT.
         holder_key: from the verified ``cnf`` claim, never from the KB-JWT's header (R-49, R-85).
         sd_hash: the digest of the SD-JWT, by the algorithm in its ``_sd_alg``.
-        expected: the Verifier's decision.
-        now: the present instant.
-        limits: bounds the depth of the KB-JWT's JSON.
         signature_is_valid: verifies the signature; by default ``holder_key.verifies``.
 
     Raises:

@@ -75,7 +75,6 @@ def make_nonce(key: bytes, terms: NonceTerms, now: Instant, randomness: bytes) -
 
     Args:
         key: ``KEY_BYTES`` random bytes.
-        terms: the terms.
         now: the present instant; the nonce contains its whole seconds.
         randomness: 16 fresh random bytes.
 
@@ -142,7 +141,6 @@ class ChallengeMaker:
         Args:
             key: the key of the record that made the challenge.
             challenge: the answered nonce, with the Verifier's own terms.
-            now: the present instant.
 
         Raises:
             Refused: as ``check_form``, ``check_mac`` and ``check_age``.

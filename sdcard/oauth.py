@@ -73,7 +73,6 @@ def parse_external_actors(claims: Mapping[str, JsonValue], issuer: str, registry
     name of the registry's own. Other members are ignored (RFC 8693 4.1).
 
     Args:
-        claims: of the token.
         issuer: the token's ``iss``.
         registry: the registry's ``iss``, whose parties keep their names.
 
@@ -95,7 +94,6 @@ def check_may_act(claims: Mapping[str, JsonValue], issuer: str, registry: str, *
     """Refuse an actor that ``may_act`` of the subject token excludes (RFC 8693 4.4).
 
     Args:
-        claims: of the subject token.
         issuer: its ``iss``.
         registry: the registry's ``iss``.
         names: the names of the actor. Without ``iss``, ``may_act`` may use the registry's name for it.
@@ -291,7 +289,6 @@ class AccessToken:
         token_id: ``jti``.
         scopes: of any resource server.
         issued_at, expires_at: Unix seconds; ``expires_at`` is exclusive.
-        claims: all claims.
     """
 
     issuer: str

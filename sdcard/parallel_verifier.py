@@ -137,7 +137,6 @@ def verify_many(
 
     Args:
         presentations: each with the Verifier's demands.
-        now: the present instant, in Unix seconds.
         pool: provides other threads; its owner shuts it down.
         threads: the number of threads, the calling thread included.
         cache: as for ``verify_presentation``.

@@ -28,7 +28,6 @@ def prove_possession(signer: Signer, audience: str, agent_id: str, nonce: str, n
         signer: holds the registered key.
         audience: the Issuer's ``iss``.
         agent_id: the agent's id at the registry.
-        nonce: the registry's nonce, valid once.
         now: becomes ``iat``, in whole seconds.
     """
     header: JsonObject = {"alg": signer.public_key.algorithm.value, "typ": POSSESSION_TYP}
@@ -45,11 +44,8 @@ def verify_possession(
     The caller's replay cache checks single use.
 
     Args:
-        proof: a compact JWS.
         key: the registered key, never selected by the proof's header.
         audience, agent_id: as for ``prove_possession``, compared exactly.
-        now: the present instant.
-        window: the permitted age of the proof.
 
     Raises:
         Refused: ``jws.*``, ``claim.missing``, ``claim.type``, ``proof.*`` or ``time.*``, in the proof or its header.

@@ -116,7 +116,6 @@ def match_entries(
     The card is walked once. A part without a path or Disclosure beneath it is one step, however large it is.
 
     Args:
-        members: the card.
         entries: the requested places; entry ``n`` is bit ``n``.
         together: places that are shown with their parent.
         carriers: places with the Disclosures that show them.

@@ -59,9 +59,7 @@ class StatusSource(Protocol):
         """Return the status value of an entry.
 
         Args:
-            reference: from the SD-Card.
             issuer: the SD-Card's Issuer. Only its own status lists count.
-            now: the present instant.
 
         Raises:
             Refused: ``status.unavailable`` when it cannot be determined.
@@ -213,8 +211,6 @@ def parse_status_list(value: JsonValue, where: Where, most_bytes: int) -> Status
     """Parse the ``status_list`` claim.
 
     Args:
-        value: the claim.
-        where: its place.
         most_bytes: the largest accepted list. A few bytes can inflate to gigabytes (TSL-3).
 
     Raises:
@@ -256,7 +252,6 @@ class StatusListToken:
         issued_at: Unix seconds.
         expires_at: Unix seconds, exclusive; None if absent.
         ttl: seconds for which the token may be cached; None if absent.
-        statuses: the list.
     """
 
     uri: str
@@ -272,7 +267,6 @@ def issue_status_list_token(
     """Sign a status list as a compact JWS.
 
     Args:
-        statuses: the list.
         uri: the list's address, exactly as in SD-Cards (TSL-7).
         signer: holds a key that signs nothing else.
         issued_at, expires_at: Unix seconds.
@@ -302,11 +296,7 @@ def verify_status_list_token(
     """Verify a Status List Token, in the order of 8.3 (TSL-5 to TSL-8).
 
     Args:
-        text: the fetched token.
         uri: of the SD-Card's reference; ``sub`` must be exactly this.
-        key: the Issuer's key for status lists.
-        now: the present instant.
-        limits: bounds the size of text and list.
         clock_skew: seconds that ``iat`` and ``nbf`` may be ahead, because a list may be made after ``now`` was read.
 
     Raises:

@@ -209,10 +209,7 @@ def verify_trust_list(
     """Verify a trust list.
 
     Args:
-        text: the list.
         signers: the pinned keys; the header names one by its thumbprint.
-        now: the present instant.
-        limits: bounds the depth of the JSON.
 
     Raises:
         Refused: ``limit.bytes``, ``jws.*``, ``encoding.*``, ``json.*``, ``trust.*``, ``claim.*``,

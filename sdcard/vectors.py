@@ -68,7 +68,6 @@ class Vector:
         about: what is special about the document, in a few words.
         standard: the section, and the row of the rules, that decides.
         needs: features that a reader must have.
-        expected: the outcome.
         rules: every rule that the outcome names.
         run: computes this library's outcome.
     """

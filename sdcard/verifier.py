@@ -126,7 +126,6 @@ class CheckedPresentation(NamedTuple):
     Its status and the single use of its nonce are not checked yet.
 
     Attributes:
-        issued: the SD-Card.
         key_binding: the verified KB-JWT, or ``Unbound``.
         status_reference: the SD-Card's entry in a status list; None without ``status``.
     """
@@ -144,7 +143,6 @@ def verify_presentation(
     Args:
         presentation: an SD-JWT or SD-JWT+KB, compact or in a JSON form.
         expectations: the Verifier's demands, decided before it reads the presentation (R-81).
-        now: the present instant, in Unix seconds.
         cache: stores verified SD-Cards; its module documents the side channel. None stores nothing.
 
     Raises:

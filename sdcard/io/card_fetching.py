@@ -96,7 +96,6 @@ def fetch_card(
             address itself, the well-known addresses below it are tried, then those of its host.
         issuers: who is trusted; ``IssuerKeys`` are refreshed first.
         status: the decision about status.
-        now: the present instant.
         egress: addresses that may be connected to, beside public addresses.
         token: a bearer token for cards that are not for everybody. It is sent to the address and below it.
         profile: what a well-formed SD-Card is.

@@ -52,7 +52,6 @@ class EgressPolicy:
     Attributes:
         networks: other permitted networks: by https, and on loopback by http too.
         authorities: certificates in PEM, instead of this machine's (and of ``SSL_CERT_FILE``).
-        resolve: resolves hosts.
         seconds: for a whole response.
     """
 

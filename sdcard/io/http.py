@@ -90,13 +90,8 @@ async def fetch_async(
     """Fetch a document with GET.
 
     Args:
-        url: an absolute URL.
-        egress: permitted addresses.
         media_types: accepted media types, the best first.
         most_bytes: of the response.
-        token: a bearer token for this address.
-        options: redirects and compression.
-        extra: further headers.
 
     Raises:
         Refused: ``fetch.address``, ``fetch.absent``, ``fetch.failed`` or ``limit.bytes``.

@@ -124,7 +124,6 @@ class IssuerKeys:
     Args:
         listed: the trusted Issuers, with their first keys, if any.
         egress: permitted addresses, beside public addresses and the address of an Issuer that is listed by its address.
-        limits: bounds the size of presentations.
     """
 
     def __init__(self, listed: TrustedIssuers, egress: EgressPolicy = PUBLIC, limits: Limits = DEFAULT_LIMITS) -> None:

@@ -94,8 +94,6 @@ class TokenAddress:
 
     Attributes:
         module: the vendor's shared library.
-        label: the token's name.
-        pin: the user PIN.
     """
 
     module: Path
@@ -107,7 +105,6 @@ class Pkcs11Token:
     """A token. The process logs in once, and again after the session was lost.
 
     Args:
-        address: the token.
         patience: seconds that a caller waits.
 
     Raises:

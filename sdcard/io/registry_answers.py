@@ -77,7 +77,6 @@ class Discovered:
     """A page of discovery results.
 
     Attributes:
-        results: the agents.
         next_cursor: the cursor of the next page, if any.
         ignored: criteria without an effect.
         left_out: places of malformed entries, such as ``results/3``.

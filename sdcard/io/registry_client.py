@@ -55,7 +55,6 @@ class Registry:
     It follows no redirect. Responses are bounded in size and time.
 
     Args:
-        address: its URL.
         token: a bearer token, not needed for the registry's keys.
         patience: seconds to retry while nothing listens at the address.
 

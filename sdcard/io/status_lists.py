@@ -53,7 +53,6 @@ class FetchedStatusLists:
     Args:
         issuers: trusted Issuers with their ``status_keys``; or ``IssuerKeys``, which refreshes them.
         egress: permitted addresses, beside public addresses and the address of an Issuer that is listed by its address.
-        limits: bounds the size of a list.
     """
 
     def __init__(

@@ -163,10 +163,8 @@ class UsedNonces:
         The addition is its own transaction.
 
         Args:
-            database: the database with the table.
             digest: 32 bytes that stand for the nonce.
             until: the last instant at which the nonce is valid.
-            now: the present instant.
             key: the key that recognized the nonce; None for a nonce that a Holder chose.
 
         Raises:
@@ -305,7 +303,6 @@ class SharedKey:
 
         Args:
             check: raises ``Refused`` for a nonce that was not made with its argument.
-            now: the present instant.
 
         Raises:
             Refused: by ``check`` with the present key; ``store.unavailable``.

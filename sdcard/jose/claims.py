@@ -169,8 +169,6 @@ def parse_confirmed_key(cnf: JsonValue, where: Where, cache: VerificationCache |
     RFC 9901 4.1.2, 7.3 step 5.a (R-15, R-85, VC-7, HAIP-2). References to other keys are never followed (VC-8).
 
     Args:
-        cnf: the value of the claim.
-        where: its place.
         cache: stores the parsed key.
 
     Raises:

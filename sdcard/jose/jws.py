@@ -109,9 +109,6 @@ class Jws(NamedTuple):
     """A parsed compact JWS whose payload is a JSON object. It is not verified.
 
     Attributes:
-        header: the protected header.
-        payload: the claims.
-        signing_input: the signed bytes.
         signature: in JOSE form.
         header_where, payload_where: their places in refusals.
     """
@@ -164,7 +161,6 @@ def verify_jws(
     Header parameters that carry keys (``jwk``, ``jku``, ``x5c``, ``x5u``) are ignored (RFC 8725 3.10).
 
     Args:
-        jws: the parsed JWS.
         key: the only key that may have signed it.
         types: accepted values of ``typ``.
         signature_is_valid: verifies the signature; by default ``key.verifies``.

@@ -21,8 +21,6 @@ def read_key_set(
     """Read a JWK Set (JWK-4, JWK-5).
 
     Args:
-        value: the JWK Set.
-        where: its place.
         parse: parses one entry, or refuses it.
         member: the name of the member that has the keys.
         rule: the rule for a malformed set, and for an entry with an unusable ``kid``.

@@ -230,8 +230,6 @@ def parse_public_jwk(value: object, where: Where, cache: VerificationCache | Non
     Unknown public members are ignored. Private members are refused.
 
     Args:
-        value: the JWK.
-        where: its place.
         cache: stores EC keys by their coordinates.
 
     Raises:
@@ -348,9 +346,7 @@ def check_purpose(jwk: Mapping[str, object], names: tuple[str, ...], where: Wher
     RFC 7517 4.2 to 4.4.
 
     Args:
-        jwk: the key.
         names: the accepted values of ``alg``.
-        where: its place.
 
     Raises:
         Refused: ``key.unsupported``.

@@ -247,7 +247,6 @@ def report_linkability(
 
     Args:
         texts: compact form.
-        limits: bounds the size of each.
         received: when the Issuer sent them, if together. An ``iat`` or ``nbf`` far from it is not the moment of
             issuing, but a fixed time that many SD-Cards share. None if unknown: then every unrounded time counts.
 

@@ -99,9 +99,7 @@ class Link:
     """A kind of value that links two SD-JWTs to one agent.
 
     Attributes:
-        what: the kind.
         how: whether the values are equal or near.
-        verdict: whether the link was avoidable.
         places: pairs of places, in one SD-JWT and the other; ``*`` is any element of an array.
     """
 

@@ -154,7 +154,6 @@ class PlainCard:
 
     Attributes:
         family: of its format, such as ``a2a``.
-        body: the document.
         expires_at: Unix seconds, exclusive, if it comes from an SD-Card.
         issued_at: Unix seconds, of its SD-Card.
     """
@@ -180,7 +179,6 @@ class PublishedCard:
     """An SD-Card with the Disclosures of one context, without a KB-JWT.
 
     Attributes:
-        sd_card: the text.
         family: of its card's format; empty if the SD-Card does not name it.
         expires_at: Unix seconds, exclusive.
         plain: the disclosed card, if it is complete.
@@ -278,11 +276,8 @@ def represent(cards: PublishedCards, path: str, accept: Accept, context: str | N
     The SD form is sent only if the request names its media type: a client that accepts anything could not parse it.
 
     Args:
-        cards: the published documents.
         path: a path that ``cards.answers``.
-        accept: the accepted media types.
         context: of the request's token; None without a token.
-        now: the present instant.
 
     Raises:
         Refused: ``request.not-acceptable``; ``token.missing``; ``token.scope`` for an unknown or hidden context;

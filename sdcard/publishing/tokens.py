@@ -95,7 +95,6 @@ class AccessTokens:
     Attributes:
         issuer: the server's ``iss``, compared exactly.
         audience: this agent's name in ``aud``.
-        keys: the server's keys.
     """
 
     issuer: str

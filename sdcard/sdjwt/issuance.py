@@ -42,7 +42,6 @@ def embed(
 
     Args:
         root: claims with treatments; no name in it is ``_sd`` or ``...`` (R-7).
-        algorithm: the digest algorithm.
         salts: supplies one salt for each Disclosure and each decoy.
         padded_size: the number of digests, decoys included, for an array with ``n`` real ones.
 

@@ -31,7 +31,6 @@ class Revealed(NamedTuple):
 
     Attributes:
         place: in the processed payload.
-        disclosure: the Disclosure.
         parent: the Disclosure that holds its digest; None if the Issuer-signed JWT does.
     """
 
@@ -44,7 +43,6 @@ class ProcessedPayload(NamedTuple):
     """The Processed SD-JWT Payload, and the place of each Disclosure.
 
     Attributes:
-        claims: the Processed SD-JWT Payload.
         revealed: every Disclosure with its place, parents before children.
         hidden: the number of digests without a Disclosure: decoys and withheld claims, which cannot be told apart
             (R-58, R-74).
@@ -75,7 +73,6 @@ def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Lim
     Args:
         payload: of the Issuer-signed JWT.
         disclosures: as text, in the order sent.
-        limits: bounds digests and the depth of the result.
 
     Raises:
         Refused: ``sd.*``, ``digest.*``, ``disclosure.*``, ``limit.digests``, ``encoding.*`` or ``json.*``. The place
@@ -307,8 +304,6 @@ class UnverifiedSdJwt:
 
     Attributes:
         sd_jwt: the text, without its KB-JWT.
-        jws: the Issuer-signed JWT.
-        processed: the Processed SD-JWT Payload.
         kb_jwt: the KB-JWT, if any.
     """
 

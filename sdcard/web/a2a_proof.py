@@ -70,7 +70,6 @@ class ProvingHandler(RequestHandler):
         handler: the agent's own.
         prover: decides and signs.
         interfaces: URLs of the agent's interfaces, as its card has them.
-        clock: says when.
         cards: what is published at the moment, for callers with a bearer token, or without any.
     """
 

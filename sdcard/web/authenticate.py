@@ -148,7 +148,6 @@ class SdCardMiddleware:
         challenges: makes challenges for this audience, and lets each be answered once. A request without an answer
             takes no place in it.
         status: whether and how the status of an SD-Card is checked.
-        clock: says when.
         window: how old a challenge and its answer may be.
         profile: what a well-formed SD-Card is.
         max_lifetime: seconds that an SD-Card may live at most, as ``Acceptance`` has it.

@@ -37,7 +37,6 @@ class Presenter:
     Attributes:
         origin: the server, as ``https://host`` or ``https://host:port``; ``http://`` for a loopback address only.
         audience: the server's audience; challenges with another audience are not answered.
-        held: the SD-Card.
         allowed: the most that this server may see, by ``select_context``, ``select_paths`` or ``select_all``.
         signer: holds the key in ``cnf``.
         clock: the clock for ``iat``.

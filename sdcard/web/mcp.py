@@ -138,7 +138,6 @@ class InteractionAudit:
 
     Args:
         record: stores calls. If it raises, the tool does not run.
-        clock: the clock for records.
     """
 
     record: Callable[[ToolCall], None]

@@ -34,7 +34,6 @@ class Proving:
     Args:
         app: the agent.
         prover: decides and signs.
-        clock: says when.
     """
 
     def __init__(self, app: App, *, prover: AgentProver, clock: Clock) -> None:

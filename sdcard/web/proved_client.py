@@ -42,10 +42,8 @@ class AgentSession:
     """State of one client about one agent that it calls.
 
     Args:
-        called: the client's demands.
         record: makes the nonces, for the client's audience, such as ``MemoryChallengeRecord(audience, salts,
             purpose=NoncePurpose.CALLED_AGENT)``.
-        clock: says when.
         cache: stores SD-Cards that passed. None creates one.
     """
 
