@@ -59,56 +59,55 @@ class Settings(BaseSettings):
     """Settings of the operator.
 
     Attributes:
-        issuer: the registry's public URL, which becomes ``iss``. Without it, host and port give one, on loopback only.
-        database_url: of SQLAlchemy: `sqlite:///FILE` or `postgresql+asyncpg://…`.
-        key_encryption_key: what the keys in the database are sealed with: 32 random bytes in base64url.
-        key_encryption_key_file: the same in a file, mode 0600; it is made for a new database.
+        issuer: Public URL of the registry, the value of ``iss``. Default: host and port, on loopback only.
+        database_url: SQLAlchemy URL: `sqlite:///FILE` or `postgresql+asyncpg://…`.
+        key_encryption_key: Key that encrypts the registry's keys: 32 random bytes in base64url.
+        key_encryption_key_file: File with that key, mode 0600; created for a new database.
         sign_with: ``kid`` of a key that signs SD-Cards in this process instead of the active one, until it is retired.
-        pkcs11_module: the shared library of a PKCS#11 token (HSM) that has keys of the registry.
-        pkcs11_token: the token's label.
-        pkcs11_pin: its user's PIN.
-        pkcs11_pin_file: the same in a file, mode 0600.
-        status_ttl_seconds: how long a Verifier may keep a status list. A revocation is seen so long after it is public.
-        status_lifetime_seconds: how long a status list can be used at all, should the registry be out of reach.
-        status_period_seconds: how often all status lists are published anew, at most the seconds above. A revocation is
-            public at the next such instant that is at least 10 seconds away.
-        audit_checkpoints: the file that checkpoints of the audit chain are added to. Keep it, or copies of it, where
-            an attacker who can change the database cannot change it.
-        audit_checkpoint_seconds: how often one is made, when something was recorded since the last one.
-        audit_restored: the number of the last record that a restored backup lacks. A registry does not start on a
-            database that is older than its checkpoints say, except for checkpoints up to this record.
-        policy: a file with the disclosure policy, TOML or JSON; without one, the built-in policy.
-        card_signers: a JWKS file with the keys that are trusted to sign agent cards. Without it nobody is, and every
-            signature of a card is reported as one that no trusted key can verify.
-        profile: which draft is written: ``sd-card`` or ``agent-sd-jwt-02``.
-        lifetime_days: how long an SD-Card lives at least. It begins and ends on steps as long as this, at most 30 days.
-        proof_of_possession: ``accepted``: Holder keys are registered with or without; ``demanded``: never without.
-        subject_per: for what an agent has one ``sub``: ``agent``, as the draft demands; ``context``, each with another
-            name that only this registry can resolve; or ``card``, a new name in each SD-Card.
-        body_limit: the longest request body that is read, in bytes. Without card and keys: 131,072 at most.
-        host: where to listen. Behind a proxy, loopback is enough.
-        port: where to listen.
-        tls_cert: the registry's certificate and those that lead to its authority, in PEM; with it, TLS 1.3 is spoken.
-        tls_key: the certificate's private key, in PEM, in a file of mode 0600 or narrower.
-        stop_seconds: how long what was asked may take to be answered once the registry was told to stop.
-        trusted_proxies: addresses and networks of proxies whose ``X-Forwarded-For`` says who a client is.
-        address_requests_per_minute: of one address, to whatever but status lists, keys and health; 0: no limit.
-        token_requests_per_minute: with one token; 0: no limit.
-        bad_tokens_per_minute: from one address; 0: no limit. Good tokens from there are served all the same. As many
-            agent ids and keys in a subject's registrations may be another agent's; then it registers none for a while.
-        authorization_server: the ``iss`` of an identity provider whose JWT access tokens count too (RFC 9068).
-        authorization_jwks: its keys: an https URL, or a JWKS file.
-        authorization_networks: where its keys may be fetched from beside public addresses, such as ``10.0.0.0/8``.
-        authorization_audience: what its tokens call this registry in ``aud``; without it, the registry's public URL.
-        authorization_limits_claim: the claim of its tokens that holds limits: an object, kind to list of texts.
-        authorization_limits: the limits of its tokens without that claim; as JSON, or a table in the file.
-        delegation_seconds: how long a delegated token lives at most.
-        delegation_depth: how many may hand on a subject's authority, one after another.
-        delegation_approval_seconds: in how much time a sensitive scope is approved and used, or never.
-        console: whether pages for people are served at ``/console``, where they sign in with a token.
-        metrics_port: a port on 127.0.0.1 at which Prometheus reads ``/metrics``; without it, nowhere.
+        pkcs11_module: Shared library of a PKCS#11 token (HSM).
+        pkcs11_token: Label of the token.
+        pkcs11_pin: User PIN of the token.
+        pkcs11_pin_file: File with the PIN, mode 0600.
+        status_ttl_seconds: How long a Verifier may cache a status list.
+        status_lifetime_seconds: How long a status list is valid if the registry is unreachable.
+        status_period_seconds: Publication period of all status lists, at most the TTL. A revocation becomes public at
+            the next period that begins at least 10 seconds later.
+        audit_checkpoints: File for checkpoints of the audit chain. Keep copies where an attacker on the database cannot
+            change them.
+        audit_checkpoint_seconds: Interval of checkpoints, if there are new records.
+        audit_restored: Number of the last record that a restored backup lacks. Otherwise a registry does not start on a
+            database that is older than its checkpoints.
+        policy: Disclosure policy, TOML or JSON. Default: the built-in policy.
+        card_signers: JWKS file with the keys that are trusted to sign agent cards. Default: no key is trusted.
+        profile: Draft version to write: ``sd-card`` or ``agent-sd-jwt-02``.
+        lifetime_days: Minimum lifetime of an SD-Card, and length of the common steps (at most 30 days).
+        proof_of_possession: ``accepted``: proofs of Holder keys are optional; ``demanded``: required.
+        subject_per: ``agent``: one ``sub`` for an agent, as the draft requires; ``context``: a pairwise name for each
+            context; ``card``: a new name for each SD-Card.
+        body_limit: Maximum request body in bytes. Bodies without card and keys: at most 131,072.
+        host: Address to listen on. Behind a proxy, use loopback.
+        port: Port to listen on.
+        tls_cert: Certificate chain in PEM. It enables TLS 1.3.
+        tls_key: Private key of the certificate in PEM, mode 0600 or narrower.
+        stop_seconds: Timeout for open requests after a stop signal.
+        trusted_proxies: Addresses and networks of proxies whose ``X-Forwarded-For`` names the client.
+        address_requests_per_minute: Limit for an address, except for status lists, keys and health; 0: no limit.
+        token_requests_per_minute: Limit for a token; 0: no limit.
+        bad_tokens_per_minute: Limit of invalid tokens for an address, and of conflicting agent ids and keys in a
+            subject's registrations; 0: no limit. Valid tokens are not affected.
+        authorization_server: ``iss`` of an identity provider whose JWT access tokens are accepted (RFC 9068).
+        authorization_jwks: Its keys: an https URL, or a JWKS file.
+        authorization_networks: Private networks from which its keys may be fetched, such as ``10.0.0.0/8``.
+        authorization_audience: The registry's name in ``aud`` of its tokens. Default: the registry's public URL.
+        authorization_limits_claim: Claim of its tokens with limits: an object from kind to a list of texts.
+        authorization_limits: Limits of its tokens without that claim, as JSON, or as a table in the file.
+        delegation_seconds: Maximum lifetime of a delegated token.
+        delegation_depth: Maximum number of actors in a chain.
+        delegation_approval_seconds: Time to approve a sensitive scope and use the approval.
+        console: Whether the console for people is served at ``/console``.
+        metrics_port: Port on 127.0.0.1 for Prometheus (``/metrics``). Default: none.
         log_format: ``json``, one object a line, or ``console``, for people.
-        log_level: the least that is logged: ``debug``, ``info`` (every request), ``warning`` or ``error``.
+        log_level: Lowest level in the log: ``debug``, ``info`` (every request), ``warning`` or ``error``.
     """
 
     model_config = SettingsConfigDict(env_prefix="SDCARD_", frozen=True, hide_input_in_errors=True)

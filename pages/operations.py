@@ -26,4 +26,4 @@ def operations_page() -> str:
         if (value := shown_value(defaults, name)) is not None
     ]
     before, heading, _ = PAGE.read_text(encoding="utf-8").partition(_HEADING)
-    return before + heading + "| setting | default | what |\n|---|---|---|\n" + "".join(rows)
+    return before + heading + "| setting | default | description |\n|---|---|---|\n" + "".join(rows)
