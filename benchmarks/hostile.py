@@ -45,14 +45,14 @@ def families() -> list[Hostile]:
     disclosed = _disclosures(DEFAULTS.disclosures, b'["%024d","c%d",0]')
     chained = _chain(DEFAULTS.disclosures)
     return [
-        Hostile("benign: skills as the benchmark card has them", lambda: _array(_SKILL)),
+        Hostile("benign: skills of the benchmark card", lambda: _array(_SKILL)),
         Hostile("one long text", lambda: b'"' + b"a" * (BYTES - 600) + b'"'),
         Hostile("a text of escapes", lambda: b'"' + b"\\u00e9" * ((BYTES - 600) // 6) + b'"'),
         Hostile("a text of quotes and backslashes", lambda: b'"' + b'\\"' * ((BYTES - 600) // 2) + b'"'),
         Hostile("empty objects", lambda: _array(b"{}")),
         Hostile("empty arrays", lambda: _array(b"[]")),
-        Hostile("nested arrays, as deep as may be", lambda: _array(b"[" * 60 + b"]" * 60)),
-        Hostile("nested objects, as deep as may be", lambda: _array(b'{"":' * 60 + b"0" + b"}" * 60)),
+        Hostile("nested arrays, maximum depth", lambda: _array(b"[" * 60 + b"]" * 60)),
+        Hostile("nested objects, maximum depth", lambda: _array(b'{"":' * 60 + b"0" + b"}" * 60)),
         Hostile("nested arrays, deeper", lambda: b"[" * 300_000 + b"]" * 300_000),
         Hostile("small numbers", lambda: _array(b"0")),
         Hostile("long integers", lambda: _array(b"1" * 4_000)),
@@ -60,12 +60,12 @@ def families() -> list[Hostile]:
         Hostile("numbers that lose digits", lambda: _array(b"0." + b"1" * 4_000)),
         Hostile("exact fractions", lambda: _array(b"0.5")),
         Hostile("many short members", lambda: b"{" + b",".join(b'"%x":0' % n for n in range(70_000)) + b"}"),
-        Hostile("a member twice, the last of many", lambda: b"{" + b'"a":0,' * 120_000 + b'"a":0}'),
+        Hostile("a repeated member, the last of many", lambda: b"{" + b'"a":0,' * 120_000 + b'"a":0}'),
         Hostile("digests without Disclosures", lambda: _object_of_digests(16_000)),
         Hostile("placeholders without Disclosures", lambda: _placeholders(12_500)),
-        Hostile("tiny Disclosures, all there may be", lambda: _with_digests(disclosed), lambda: disclosed),
-        Hostile("Disclosures nobody refers to", lambda: b"0", lambda: disclosed),
-        Hostile("more Disclosures than there may be", lambda: b"0", lambda: ("WyJhIiwwXQ",) * 90_000),
+        Hostile("tiny Disclosures, the maximum number", lambda: _with_digests(disclosed), lambda: disclosed),
+        Hostile("unreferenced Disclosures", lambda: b"0", lambda: disclosed),
+        Hostile("too many Disclosures", lambda: b"0", lambda: ("WyJhIiwwXQ",) * 90_000),
         Hostile("one chain of Disclosures", lambda: _with_digests(chained[-1:]), lambda: chained),
     ]
 

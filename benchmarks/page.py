@@ -105,7 +105,7 @@ def speed_table(figures: dict[str, Any]) -> str:
                 *("–" if one is None else f"{one:.2f}" for one in row["peers"].values()),
             ]
         )
-    return table(["", "SD-Card", "must / goal", *(f"`{name}`" for name in peers)], lines)
+    return table(["", "SD-Card", "required / goal", *(f"`{name}`" for name in peers)], lines)
 
 
 def behind(figures: dict[str, Any]) -> str:
@@ -117,9 +117,9 @@ def behind(figures: dict[str, Any]) -> str:
         ]
         must, goal = GOALS.get(row["row"], (None, None))
         if ahead:
-            lines.append(f"- **{row['row']}**: {row['SD-Card']:.2f}; ahead of us: {', '.join(ahead)}.")
+            lines.append(f"- **{row['row']}**: {row['SD-Card']:.2f}; faster: {', '.join(ahead)}.")
         if must is not None and row["SD-Card"] > goal:
-            missed = "what it must" if row["SD-Card"] > must else "its goal"
+            missed = "the required ratio" if row["SD-Card"] > must else "the goal"
             lines.append(f"- {row['row']}: {row['SD-Card']:.2f} misses {missed} ({must} / {goal}).")
     return "\n".join(lines) or "- In no row: ahead of every peer, and every goal reached."
 
@@ -127,9 +127,7 @@ def behind(figures: dict[str, Any]) -> str:
 def left_out_table(figures: dict[str, Any]) -> str:
     """List the checks that the peers lack."""
     rows = [[f"`{name}`", what] for name, what in figures["speed"]["leave out"].items()]
-    return "\n".join(
-        "| " + " | ".join(row) + " |" for row in (["peer", "what it does not do of what we do"], ["---"] * 2, *rows)
-    )
+    return "\n".join("| " + " | ".join(row) + " |" for row in (["peer", "omitted checks"], ["---"] * 2, *rows))
 
 
 def startup_table(figures: dict[str, Any]) -> str:
@@ -220,7 +218,7 @@ def kernel_table(figures: dict[str, Any]) -> str:
     about = (
         f"{found['date']}, {found['processor']}, load {found['load before']} before, sdcard-native {found['version']}."
     )
-    return f"{about}\n\n{table(['', 'without', 'with the kernel', 'must / goal'], lines)}"
+    return f"{about}\n\n{table(['', 'without', 'with the kernel', 'required / goal'], lines)}"
 
 
 def threads_table(figures: dict[str, Any]) -> str:

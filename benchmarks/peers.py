@@ -79,7 +79,7 @@ def sd_jwt(work: Work) -> Peer:
         lambda text: show(SDJWTHolder(text)),
         lambda: show(kept),
         lambda text: SDJWTVerifier(text, lambda _issuer, _header: issuer, AUDIENCE, NONCE).get_verified_payload(),
-        "looks at no time, `typ` or `vct`, and not at the age of a KB-JWT; its Holder checks no signature",
+        "times, `typ`, `vct`, age of the KB-JWT; its Holder verifies no signature",
     )
 
 
@@ -112,7 +112,7 @@ def openvc(work: Work) -> Peer:
         present,
         None,
         verify,
-        "takes repeated members and `NaN`; its Holder chooses no Disclosures and checks no signature",
+        "repeated members, `NaN`; its Holder selects no Disclosures and verifies no signature",
     )
 
 
@@ -137,5 +137,5 @@ def vouchkit(work: Work) -> Peer:
         None,
         lambda: holder.present(jwt, disclosures, list(SHOWN), aud=AUDIENCE, nonce=NONCE),
         lambda text: verify_sd_jwt_vc(text, issuer_jwk, expected_aud=AUDIENCE, expected_nonce=NONCE).claims,
-        "issues the seven claims alone, without those in the clear; its Verifier looks at no `typ` of the Issuer's JWT",
+        "`typ` of the Issuer's JWT; it issues only the seven claims, without plain claims",
     )

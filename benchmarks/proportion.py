@@ -71,19 +71,19 @@ class Row:
 def rows() -> list[Row]:
     """All of them."""
     return [
-        Row("choose what was requested, five groups", SIGNED, 8, lambda: _selecting(GROUPS)),
-        Row("choose what was requested, 32 paths", SIGNED, 30, lambda: _selecting(ENTRIES)),
-        Row("choose by context", SIGNED, 12, _by_context),
-        Row("say what is undisclosed, five groups", SIGNED, 2, lambda: _undisclosed(GROUPS)),
-        Row("say what is undisclosed, 32 paths", SIGNED, 25, lambda: _undisclosed(ENTRIES)),
+        Row("select requested claims, five groups", SIGNED, 8, lambda: _selecting(GROUPS)),
+        Row("select requested claims, 32 paths", SIGNED, 30, lambda: _selecting(ENTRIES)),
+        Row("select by context", SIGNED, 12, _by_context),
+        Row("list undisclosed claims, five groups", SIGNED, 2, lambda: _undisclosed(GROUPS)),
+        Row("list undisclosed claims, 32 paths", SIGNED, 25, lambda: _undisclosed(ENTRIES)),
         *(Row(f"verify, {count:,} Issuers", VERIFIED, 20, partial(_verifying, count)) for count in ISSUERS),
-        Row("ask a kept status list", VERIFIED, 0.2, _status),
+        Row("look up in a cached status list", VERIFIED, 0.2, _status),
         *(Row(f"verify again, {size:,} characters", VERIFIED, 2 + size / 8_000, _again(size)) for size in SIZES),
         Row("a card of unknown members", VERIFIED, 700, lambda: _reading(unknown_members())),
-        Row("a card of as many values as may be", VERIFIED, 2_000, lambda: _reading(most_values())),
-        Row("JSON schemas, as many as are looked at", VERIFIED, 400, lambda: _reading(schemas())),
-        Row("a policy that contains most", VERIFIED, 20_000, lambda: _policy(containing())),
-        Row("a policy that is refused for most", VERIFIED, 8_000, lambda: _policy(unknown_entries())),
+        Row("a card with the maximum number of values", VERIFIED, 2_000, lambda: _reading(most_values())),
+        Row("JSON schemas, the maximum number", VERIFIED, 400, lambda: _reading(schemas())),
+        Row("the largest containment proof of a policy", VERIFIED, 20_000, lambda: _policy(containing())),
+        Row("a policy with the most refused entries", VERIFIED, 8_000, lambda: _policy(unknown_entries())),
     ]
 
 
