@@ -7,6 +7,9 @@ from sdcard.errors import Misuse
 DEEPEST = 128
 """Python's recursion limit stops the walk at about 250 levels, and its callers need some of these."""
 
+MOST_RESULTS = 100
+"""Agents on a page of discovery."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:

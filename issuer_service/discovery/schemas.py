@@ -12,6 +12,7 @@ from sdcard.cards.model import Criterion
 from sdcard.encoding import decode_base64url, encode_base64url, parse_json_object
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.instants import MAX_SKEW, Instant, Lifetime
+from sdcard.limits import MOST_RESULTS
 from sdcard.paths import Place
 from sdcard.policy.plan import Term, query_terms
 from sdcard.rules import Rule
@@ -62,7 +63,6 @@ def _cipher(secret: bytes, salt: bytes) -> AESGCM:
 
 # -- The shape of a discovery request (SD-Card 4.2, 5.3.1), and of its answer -----------------------------------------
 
-MOST_RESULTS = 100
 MOST_TERMS = 32
 """Of one query. Each costs a look-up for every agent that has the rarest of them."""
 _MOST_ENTRIES = 16

@@ -28,6 +28,7 @@ from sdcard.encoding import JsonObject
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.io.system import SystemClock
 from sdcard.key_binding import Unbound
+from sdcard.limits import MOST_RESULTS
 from sdcard.rules import Rule
 from sdcard.status_list import Unchecked
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
@@ -57,7 +58,7 @@ def discover(
     input_mode: Annotated[Names, typer.Option(help="A media type that it takes (repeatable).")] = None,
     output_mode: Annotated[Names, typer.Option(help="A media type that it gives (repeatable).")] = None,
     text: Annotated[str | None, typer.Option(help="Words of its name, description and skills.")] = None,
-    max_results: Annotated[int, typer.Option(min=1, max=100, help="On one page.")] = 20,
+    max_results: Annotated[int, typer.Option(min=1, max=MOST_RESULTS, help="On one page.")] = 20,
     cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
     trust: Annotated[Path | None, typer.Option(help="Trust document; without it, the keys the registry shows.")] = None,
     trust_signer: TrustSigner = None,

@@ -194,7 +194,7 @@ class Registry:
         Args:
             query: criteria, as documented; at least one.
             context: a context that the token names.
-            max_results: 1 to 100.
+            max_results: 1 to ``MOST_RESULTS``.
             cursor: ``next_cursor`` of the previous page, of the same query, context and token.
 
         Raises:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from issuer_service.access import Limit, Scope
+from sdcard.limits import MOST_RESULTS
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, on_both_databases, request
 from tests.issuer_service.discovery.seekers import found_cards, read, register, register_card, status_of
 from tests.sdcard.cards.agentcard.cards import MINIMAL
@@ -137,7 +138,7 @@ def test_cards_of_every_format_are_found_by_the_same_criteria(registry: OpenDesk
         ({"context": None}, "context"),
         ({"context": ""}, "context"),
         ({"max_results": 0}, "max_results"),
-        ({"max_results": 101}, "max_results"),
+        ({"max_results": MOST_RESULTS + 1}, "max_results"),
         ({"max_results": "10"}, "max_results"),
         ({"max_results": True}, "max_results"),
         ({"max_results": None}, "max_results"),
