@@ -1,4 +1,4 @@
-"""All measurements in one run, stored and written to docs/performance.md.
+"""All measurements in one run, stored and written to the pages of figures.
 
 They are also printed.
 

@@ -1,4 +1,4 @@
-"""The tables of docs/performance.md, from the stored figures.
+"""The tables of the pages of figures, from the stored figures.
 
 ``python -m benchmarks.page`` writes them again.
 """
@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks import results
 
-PAGE = results.ROOT / "docs" / "performance.md"
+PAGES = tuple(results.ROOT / "docs" / name for name in ("performance.md", "worst-cases.md"))
 MARKED = re.compile(r"(<!-- table: ([a-z -]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 GOALS = {
     "issue": (2.2, 1.7),
@@ -48,13 +48,14 @@ PICTURES = (*GROWTH_PICTURES, "cost-by-threads", "cost-beside-peers")
 
 
 def main() -> None:
-    """Write the stored figures into the page."""
+    """Write the stored figures into the pages."""
     write(results.load())
 
 
 def write(figures: dict[str, Any]) -> None:
-    """Put every table of the page in step with these."""
-    PAGE.write_text(in_step(PAGE.read_text(encoding="utf-8"), figures), encoding="utf-8")
+    """Put every table of the pages in step with these."""
+    for page in PAGES:
+        page.write_text(in_step(page.read_text(encoding="utf-8"), figures), encoding="utf-8")
 
 
 def in_step(text: str, figures: dict[str, Any]) -> str:
