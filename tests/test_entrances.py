@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 from issuer_service.agents.reading import Terms
+from issuer_service.cli.audit import read_lines
 from issuer_service.configuration import read_configuration
 from issuer_service.importing import read_line
 from issuer_service.settings import ProofPolicy
 from sdcard import DEFAULT_POLICY, SD_CARD, Misuse, Refused, parse_card, parse_card_file, parse_trusted_issuers
 from sdcard.cards.a2a.signatures import NOBODY
-from sdcard.cli.audit_files import read_lines
 from sdcard.cli.mcp_tools import Document, Token, check_card, inspect_sd_card
+from sdcard.cli.options import read_token
 from sdcard.cli.output import read_sd_jwt, read_text
-from sdcard.cli.register import read_token
 from sdcard.cli.trust import read_trust
 from sdcard.encoding import parse_json_object
 from sdcard.errors import Part, Where
@@ -293,7 +293,7 @@ def test_programs_send_a_presentation_and_a_token_on_one_line(world: World) -> N
 
 
 READERS = {
-    "sdcard/io/key_files.py", "sdcard/io/server_keys.py", "sdcard/cli/output.py", "sdcard/cli/audit_files.py",
+    "sdcard/io/key_files.py", "sdcard/io/server_keys.py", "sdcard/cli/output.py", "issuer_service/cli/audit.py",
     "issuer_service/configuration.py",
 }  # fmt: skip
 """Modules that read files of people themselves, and forgive."""

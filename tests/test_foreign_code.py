@@ -40,7 +40,7 @@ from sdcard.audit_chain import record_digest
 from sdcard.cards import documents
 from sdcard.cards.a2a import signed_form as forms
 from sdcard.cards.agentcard import shared as identity
-from sdcard.cli import register
+from sdcard.cli import output
 from sdcard.encoding import parse_json
 from sdcard.errors import Part, Where, foreign_code
 from sdcard.io import http as fetching
@@ -288,7 +288,7 @@ def test_refusals_and_misuse_of_ours_pass() -> None:
 WRITERS: dict[str, Callable[[Path], Any]] = {
     "a key": lambda path: key_files.create_key_file(path),
     "a secret": lambda path: key_files.create_private_file(path, "x"),
-    "an SD-Card": lambda path: register.write(path, b"x"),
+    "an SD-Card": lambda path: output.write_private_file(path, b"x"),
 }
 
 

@@ -2,22 +2,20 @@
 
 import json
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, TypeAlias, TypeVar
 
 import typer
 from rich.text import Text
 
 from issuer_service.cli.options import ConfigFile, DatabaseUrl, read_settings, run_as_found
-from sdcard.audit_chain import Checkpoint, Verdict
-from sdcard.cli.audit_files import load_checkpoint_keys, read_checkpoints, verify_export
-from sdcard.cli.exit_status import EXIT_REFUSED
+from sdcard.audit_chain import MOST_BYTES, ChainVerifier, Checkpoint, Verdict, verify_checkpoint
+from sdcard.cli.app import EXIT_REFUSED
+from sdcard.cli.options import AsJson, parse_instant
 from sdcard.cli.output import (
-    AsJson,
     console,
     describe_findings,
-    parse_instant,
     print_json,
     print_lines,
     printable,
@@ -25,7 +23,10 @@ from sdcard.cli.output import (
     show_instant,
     show_left_out,
 )
-from sdcard.errors import Finding, Misuse, Part, Where
+from sdcard.encoding import parse_json_object
+from sdcard.errors import Finding, Misuse, Part, Refused, Where
+from sdcard.jose.keys import PublicKey
+from sdcard.lenient import lenient_document
 from sdcard.rules import Rule
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from sdcard.io.database import Database
 
 _T = TypeVar("_T")
+MOST_LINE: Final = 64 * 1024 * 1024
+"""Bytes of one line of an export; a record names every claim that each context shows."""
+_DEPTH = 4
 
 WithState: TypeAlias = Annotated[
     bool, typer.Option("--state", help="Compare the tables with what the chain says of them.")
@@ -197,6 +201,64 @@ async def _export(database: "Database", query: "AuditQuery") -> int:
         else:
             sys.stdout.write(json.dumps(record, ensure_ascii=True, separators=(",", ":")) + "\n")
     return left_out
+
+
+# -- Files: an exported chain, checkpoints, and their keys -------------------------------------------------------------
+
+
+def verify_export(file: Path, checkpoints: Sequence[Checkpoint]) -> Verdict:
+    """Verify a complete export, record by record."""
+    verifier = ChainVerifier(checkpoints)
+    with file.open("rb") as opened, progress("bytes", file.stat().st_size) as tell:
+        for line in read_lines(opened, MOST_LINE):
+            tell(opened.tell())
+            try:
+                record = parse_json_object(line, Where(Part.AUDIT), _DEPTH)
+            except Refused:
+                verifier.add_unreadable()
+            else:
+                verifier.add(record)
+    return verifier.finish()
+
+
+def read_lines(file: BinaryIO, most: int) -> Iterator[bytes]:
+    """Read the lines that are not empty; the rest of a long line is another one."""
+    while line := file.readline(most + 1):
+        if line.strip():
+            yield lenient_document(line)
+
+
+def load_checkpoint_keys(file: Path) -> dict[str, PublicKey]:
+    """Read a JWKS, by thumbprint; report unusable keys on standard error."""
+    from sdcard.io.key_files import load_key_set
+
+    keys = load_key_set(file)
+    show_left_out(keys.left_out)
+    return {key.thumbprint: key for _, key in keys.pairs()}
+
+
+def read_checkpoints(files: Sequence[Path], keys: Mapping[str, PublicKey]) -> list[Checkpoint]:
+    """Read every checkpoint of every file.
+
+    Refuse a checkpoint that does not verify: it could be the one that proves a change.
+    """
+    found, refused = list[Checkpoint](), list[Finding]()
+    for file in files:
+        with file.open("rb") as opened:
+            for number, line in enumerate(read_lines(opened, MOST_BYTES), 1):
+                try:
+                    found.append(verify_checkpoint(line.decode("latin-1").strip(), keys))
+                except Refused as refusal:
+                    hint = f"{file}, checkpoint {number}. {refusal.findings[0].hint}".rstrip()
+                    refused.append(Finding(refusal.rule, refusal.where, hint))
+    if refused:
+        raise Refused.because(refused[:100])
+    if not found:
+        raise Misuse("there is no checkpoint in the file")
+    return found
+
+
+# -- Output -----------------------------------------------------------------------------------------------------------
 
 
 def _show(verdict: Verdict, compared: "StateVerdict | None", checkpoints: Sequence[Checkpoint], as_json: bool) -> None:

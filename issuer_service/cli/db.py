@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from issuer_service.cli.options import ConfigFile, DatabaseUrl, read_settings
-from sdcard.cli.output import AsJson, print_json, print_lines
+from sdcard.cli.options import AsJson
+from sdcard.cli.output import print_result
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -27,10 +28,11 @@ def upgrade_database(database_url: DatabaseUrl = None, config: ConfigFile = None
     url = read_settings(config, database_url=database_url).database_url
     before = read_revision(url)
     upgrade(url)
-    if as_json:
-        print_json({"before": before, "revision": head()})
-    else:
-        print_lines(f"{before or 'empty'} -> {head()}" if before != head() else f"{head()}: nothing to do")
+    print_result(
+        as_json,
+        {"before": before, "revision": head()},
+        f"{before or 'empty'} -> {head()}" if before != head() else f"{head()}: nothing to do",
+    )
 
 
 @app.command("status")
@@ -44,10 +46,7 @@ def status(database_url: DatabaseUrl = None, config: ConfigFile = None, as_json:
     from issuer_service.db.migrations import head, read_revision
 
     found = read_revision(read_settings(config, database_url=database_url).database_url)
-    if as_json:
-        print_json({"revision": found, "needed": head()})
-    else:
-        print_lines(f"{found or 'empty'}, this version needs {head()}")
+    print_result(as_json, {"revision": found, "needed": head()}, f"{found or 'empty'}, this version needs {head()}")
     raise typer.Exit(0 if found == head() else 1)
 
 
@@ -65,7 +64,8 @@ def backup(
     from issuer_service.db.backups import back_up
 
     size = back_up(read_settings(config, database_url=database_url).database_url, file)
-    if as_json:
-        print_json({"file": str(file), "bytes": size})
-    else:
-        print_lines(f"{file}: {size} bytes, mode 0600, with whole cards, and the keys: keep what opens those elsewhere")
+    print_result(
+        as_json,
+        {"file": str(file), "bytes": size},
+        f"{file}: {size} bytes, mode 0600, with whole cards, and the keys: keep what opens those elsewhere",
+    )

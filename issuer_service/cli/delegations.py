@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from issuer_service.cli.options import ConfigFile, DatabaseUrl, read_settings, run_on_database
-from sdcard.cli.output import AsJson, print_json, print_lines, show_instant
+from sdcard.cli.options import SECONDS_PER_DAY, AsJson
+from sdcard.cli.output import print_json, print_lines, print_result, show_instant
 from sdcard.delegation import MOST_SCOPES, is_agent, is_scope
 from sdcard.errors import Misuse
 from sdcard.io.system import SystemClock, SystemSalts
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from sdcard.io.database import Database
 
 _T = TypeVar("_T")
-DAY = 86_400
 MOST_LISTED = 1_000
 
 By = Annotated[str, typer.Option(help="Who decides: no party of the exchange, and no owner of its agents.")]
@@ -72,7 +72,7 @@ def add(
         scopes=scopes,
         sensitive=tuple(sorted(set(sensitive or ()))),
         created_at=now,
-        expires_at=now + days * DAY,
+        expires_at=now + days * SECONDS_PER_DAY,
     )
     try:
         grant = _on(lambda database: database.change(repository.add_grant, asked), database_url, config)
@@ -113,10 +113,11 @@ def remove(
     row = _on(lambda database: database.change(repository.remove_grant, grant_id, now), database_url, config)
     if row is None:
         raise Misuse("there is no such grant; `sdcard grants list` shows those that there are")
-    if as_json:
-        print_json({"removed": _grant_shown(row)})
-    else:
-        print_lines(f"{row.grant_id} is removed, and every chain with it that it was a part of has ended")
+    print_result(
+        as_json,
+        {"removed": _grant_shown(row)},
+        f"{row.grant_id} is removed, and every chain with it that it was a part of has ended",
+    )
 
 
 @approvals.command("list")
@@ -184,10 +185,7 @@ def _decide(
     check_subject(by)
     decision = DecisionRow(approval_id, by, state, int(SystemClock().now()))
     row = _on(lambda database: database.change(repository.decide_approval, decision), database_url, config)
-    if as_json:
-        print_json({**_approval_shown(row), "state": state.value})
-    else:
-        print_lines(f"{row.approval_id}: {state}")
+    print_result(as_json, {**_approval_shown(row), "state": state.value}, f"{row.approval_id}: {state}")
 
 
 def _grant_shown(row: "GrantRow") -> dict[str, Any]:

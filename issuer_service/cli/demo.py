@@ -13,8 +13,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from rich.text import Text
 
 from sdcard.cards.detect import parse_card
-from sdcard.cli.exit_status import EXIT_REFUSED
-from sdcard.cli.output import AsJson, console, print_json, table
+from sdcard.cli.app import EXIT_REFUSED
+from sdcard.cli.options import AsJson
+from sdcard.cli.output import console, print_json, table
 from sdcard.encoding import JsonObject, decode_base64url, encode_base64url, encode_json, parse_json
 from sdcard.errors import Part, Refused, Where
 from sdcard.holder import HeldSdCard, accept_sd_card, present, select_all
@@ -36,7 +37,7 @@ from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class AttackSetup:
     """Material of an attacker: two SD-Cards of an agent, and a Verifier."""
 
     held: HeldSdCard
@@ -73,51 +74,51 @@ class Attack:
     name: str
     what: str
     refused_with: Rule
-    attempt: Callable[[Scene], Attempt]
+    attempt: Callable[[AttackSetup], Attempt]
 
 
-def _tampered_disclosure(scene: Scene) -> Attempt:
-    first, *rest = scene.held.sd_jwt.disclosures
+def _tampered_disclosure(setup: AttackSetup) -> Attempt:
+    first, *rest = setup.held.sd_jwt.disclosures
     where = Where(Part.DISCLOSURE, (0,))
     array = parse_json(decode_base64url(first, where), where, 64)
     assert isinstance(array, list)
     changed = encode_base64url(encode_json([*array[:-1], "https://attacker.example"]))
-    challenge = scene.ask()
-    return Attempt(scene.bind(replace(scene.held.sd_jwt, disclosures=(changed, *rest)), challenge), challenge)
+    challenge = setup.ask()
+    return Attempt(setup.bind(replace(setup.held.sd_jwt, disclosures=(changed, *rest)), challenge), challenge)
 
 
-def _foreign_disclosure(scene: Scene) -> Attempt:
-    mixed = (*scene.held.sd_jwt.disclosures, scene.other.sd_jwt.disclosures[0])
-    challenge = scene.ask()
-    return Attempt(scene.bind(replace(scene.held.sd_jwt, disclosures=mixed), challenge), challenge)
+def _foreign_disclosure(setup: AttackSetup) -> Attempt:
+    mixed = (*setup.held.sd_jwt.disclosures, setup.other.sd_jwt.disclosures[0])
+    challenge = setup.ask()
+    return Attempt(setup.bind(replace(setup.held.sd_jwt, disclosures=mixed), challenge), challenge)
 
 
-def _stripped_key_binding(scene: Scene) -> Attempt:
-    return Attempt(str(scene.held.sd_jwt), scene.ask())
+def _stripped_key_binding(setup: AttackSetup) -> Attempt:
+    return Attempt(str(setup.held.sd_jwt), setup.ask())
 
 
-def _replay(scene: Scene) -> Attempt:
-    challenge = scene.ask()
-    return Attempt(scene.bind(scene.held.sd_jwt, challenge), challenge, times=2)
+def _replay(setup: AttackSetup) -> Attempt:
+    challenge = setup.ask()
+    return Attempt(setup.bind(setup.held.sd_jwt, challenge), challenge, times=2)
 
 
-def _old_answer(scene: Scene) -> Attempt:
-    challenge = scene.ask()
-    answer = present(scene.held, select_all(scene.held), challenge, scene.holder, int(scene.now) - 301)
+def _old_answer(setup: AttackSetup) -> Attempt:
+    challenge = setup.ask()
+    answer = present(setup.held, select_all(setup.held), challenge, setup.holder, int(setup.now) - 301)
     return Attempt(str(answer), challenge)
 
 
-def _unknown_issuer(scene: Scene) -> Attempt:
+def _unknown_issuer(setup: AttackSetup) -> Attempt:
     rogue = InMemorySigner(ec.generate_private_key(ec.SECP256R1()))
     issuer = Issuer("https://rogue-registry.example", rogue.public_key)
     card: SdCard = issue_sd_card(
-        issuer, scene.plan, rogue, agent_id="georoute", holder_key=scene.holder.public_key,
-        validity=rounded_validity(scene.now), salts=scene.salts,
+        issuer, setup.plan, rogue, agent_id="georoute", holder_key=setup.holder.public_key,
+        validity=rounded_validity(setup.now), salts=setup.salts,
     )  # fmt: skip
     acceptance = Acceptance(issuers=TrustedIssuers.of(issuer.identifier, rogue.public_key))
-    held = accept_sd_card(str(card), acceptance, scene.holder.public_key, scene.now)
-    challenge = scene.ask()
-    return Attempt(str(present(held, select_all(held), challenge, scene.holder, scene.now)), challenge)
+    held = accept_sd_card(str(card), acceptance, setup.holder.public_key, setup.now)
+    challenge = setup.ask()
+    return Attempt(str(present(held, select_all(held), challenge, setup.holder, setup.now)), challenge)
 
 
 ATTACKS = (
@@ -170,7 +171,7 @@ PROMISED_OF_SKILLS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ContextResult:
     """A context: the issued SD-Card, and the Verifier's result."""
 
     context: str
@@ -187,7 +188,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Fended:
+class AttackResult:
     """An attack and the Verifier's answer. ``rule`` is None if the attack succeeded."""
 
     name: str
@@ -208,12 +209,12 @@ def command(as_json: AsJson = False) -> None:
 
     signal.signal(signal.SIGTERM, _stop)
     with tempfile.TemporaryDirectory(prefix="sdcard-demo-") as directory, running_registry(Path(directory)) as desk:
-        shown, fended = _story(desk.address, desk.token)
-    good = all(s.as_promised for s in shown) and all(f.as_promised for f in fended)
+        shown, attacks = _story(desk.address, desk.token)
+    good = all(s.as_promised for s in shown) and all(f.as_promised for f in attacks)
     if as_json:
-        print_json(_document(desk.address, shown, fended, good))
+        print_json(_document(desk.address, shown, attacks, good))
     else:
-        _show(desk.address, shown, fended, good)
+        _show(desk.address, shown, attacks, good)
     if not good:
         raise typer.Exit(EXIT_REFUSED)
 
@@ -231,7 +232,7 @@ def example_card() -> bytes:
     return (Path(__file__).parents[2] / "examples" / "georoute.json").read_bytes()
 
 
-def _story(address: str, token: str) -> tuple[list[Shown], list[Fended]]:
+def _story(address: str, token: str) -> tuple[list[ContextResult], list[AttackResult]]:
     """Register over HTTP; accept, present and verify in each context; then attack."""
     from sdcard.io.registry_client import Registry
 
@@ -254,17 +255,17 @@ def _story(address: str, token: str) -> tuple[list[Shown], list[Fended]]:
     }
     challenges = MemoryChallengeRecord(AUDIENCE, salts)
     plan = plan_disclosure(card, DEFAULT_POLICY, "full")
-    scene = Scene(held["internal"], held["public"], plan, holder, challenges, salts, clock.now())
-    shown = [_present(context, held[context], scene, issuers) for context in CONTEXTS]
-    return shown, _attack(scene, issuers)
+    setup = AttackSetup(held["internal"], held["public"], plan, holder, challenges, salts, clock.now())
+    shown = [_present(context, held[context], setup, issuers) for context in CONTEXTS]
+    return shown, _attack(setup, issuers)
 
 
-def _present(context: str, held: HeldSdCard, scene: Scene, issuers: TrustedIssuers) -> Shown:
-    challenge = scene.ask()
-    presentation = present(held, select_all(held), challenge, scene.holder, scene.now)
-    verified = _verify(str(presentation), Answering(challenge, scene.challenges), issuers, scene.now)
+def _present(context: str, held: HeldSdCard, setup: AttackSetup, issuers: TrustedIssuers) -> ContextResult:
+    challenge = setup.ask()
+    presentation = present(held, select_all(held), challenge, setup.holder, setup.now)
+    verified = _verify(str(presentation), Answering(challenge, setup.challenges), issuers, setup.now)
     skills: Any = verified.members["skills"]
-    return Shown(
+    return ContextResult(
         context=context,
         size=len(str(held.sd_jwt)),
         disclosures=len(held.sd_jwt.disclosures),
@@ -274,18 +275,18 @@ def _present(context: str, held: HeldSdCard, scene: Scene, issuers: TrustedIssue
     )
 
 
-def _attack(scene: Scene, issuers: TrustedIssuers) -> list[Fended]:
-    fended = []
+def _attack(setup: AttackSetup, issuers: TrustedIssuers) -> list[AttackResult]:
+    attacks = []
     for attack in ATTACKS:
-        attempt = attack.attempt(scene)
+        attempt = attack.attempt(setup)
         rule, where = None, ""
         try:
             for _ in range(attempt.times):
-                _verify(attempt.presentation, Answering(attempt.challenge, scene.challenges), issuers, scene.now)
+                _verify(attempt.presentation, Answering(attempt.challenge, setup.challenges), issuers, setup.now)
         except Refused as refusal:
             rule, where = refusal.rule.value, str(refusal.where)
-        fended.append(Fended(attack.name, attack.what, attack.refused_with.value, rule, where))
-    return fended
+        attacks.append(AttackResult(attack.name, attack.what, attack.refused_with.value, rule, where))
+    return attacks
 
 
 def _verify(presentation: str, expected: Answering, issuers: TrustedIssuers, now: Instant) -> VerifiedCard:
@@ -293,7 +294,7 @@ def _verify(presentation: str, expected: Answering, issuers: TrustedIssuers, now
     return verify_presentation(presentation, Expectations(issuers=issuers, key_binding=expected, status=status), now)
 
 
-def _document(address: str, shown: list[Shown], fended: list[Fended], good: bool) -> dict[str, Any]:
+def _document(address: str, shown: list[ContextResult], attacks: list[AttackResult], good: bool) -> dict[str, Any]:
     return {
         "as_promised": good,
         "registry": address,
@@ -305,37 +306,37 @@ def _document(address: str, shown: list[Shown], fended: list[Fended], good: bool
         "attacks": [
             {"attack": f.name, "promised": f.promised, "refused_with": f.rule, "where": f.where,
              "as_promised": f.as_promised}
-            for f in fended
+            for f in attacks
         ],
     }  # fmt: skip
 
 
-def _show(address: str, shown: list[Shown], fended: list[Fended], good: bool) -> None:
+def _show(address: str, shown: list[ContextResult], attacks: list[AttackResult], good: bool) -> None:
     out = console()
     out.print(Text(f"\nThe registry at {address} issued one agent an SD-Card per context."))
     out.print(Text("The agent presented each with key binding. A verifier saw:"))
     out.print(table("", ("member", *(one.context for one in shown)), [*_members(shown), *_figures(shown)]))
     out.print(Text("Then six attackers tried their luck:"))
-    out.print(table("", ("attack", "what was done", "refused with", ""), [_attack_row(one) for one in fended]))
+    out.print(table("", ("attack", "what was done", "refused with", ""), [_attack_row(one) for one in attacks]))
     line = "Everything as promised." if good else "Something is not as promised."
     out.print(Text(f"{line}\n", "bold green" if good else "bold red"))
 
 
-def _members(shown: list[Shown]) -> list[list[Text]]:
+def _members(shown: list[ContextResult]) -> list[list[Text]]:
     rows = []
     for member in sorted({name for one in shown for name in one.members}):
         rows.append([Text(member), *(_seen(member, one) for one in shown)])
     return rows
 
 
-def _seen(member: str, one: Shown) -> Text:
+def _seen(member: str, one: ContextResult) -> Text:
     if member not in one.members:
         return Text("·", "dim")
     names_only = member == "skills" and one.of_skills == SKILL_NAMES
     return Text("id, name" if names_only else "●", "green")
 
 
-def _figures(shown: list[Shown]) -> list[list[Text]]:
+def _figures(shown: list[ContextResult]) -> list[list[Text]]:
     return [
         [Text("disclosures", "dim"), *(Text(str(one.disclosures), "dim") for one in shown)],
         [Text("size in bytes", "dim"), *(Text(str(one.size), "dim") for one in shown)],
@@ -343,7 +344,7 @@ def _figures(shown: list[Shown]) -> list[list[Text]]:
     ]
 
 
-def _attack_row(one: Fended) -> list[Text]:
+def _attack_row(one: AttackResult) -> list[Text]:
     refused = Text(f"{one.rule}\nat {one.where}", "red") if one.rule else Text("accepted!", "bold red")
     return [Text(one.name, "bold"), Text(one.what), refused, _mark(one.as_promised)]
 

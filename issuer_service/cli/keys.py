@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from issuer_service.cli.options import ConfigFile, DatabaseUrl, key_uses, read_settings, run_on_database
-from sdcard.cli import completion
-from sdcard.cli.output import AsJson, print_json, print_lines, show_instant
+from sdcard.cli.keys import AlgorithmName, find_algorithm
+from sdcard.cli.options import AsJson
+from sdcard.cli.output import print_json, print_lines, print_result, show_instant
 from sdcard.errors import Misuse
 from sdcard.io.system import SystemClock
 from sdcard.jose.algorithms import SignatureAlgorithm
@@ -41,11 +42,10 @@ def list_keys(database_url: DatabaseUrl = None, config: ConfigFile = None, as_js
     from issuer_service.keys.repository import KeyState, read_keys
     from issuer_service.keys.ring import is_published
 
-    async def work(database: "Database") -> tuple["RegistryKeyRow", ...]:
-        return await database.read(read_keys)
-
     now, shown = SystemClock().now(), list[dict[str, Any]]()
-    for row in _on_database(work, read_settings(config, database_url=database_url)):
+    for row in _on_database(
+        lambda database: database.read(read_keys), read_settings(config, database_url=database_url)
+    ):
         until = row.signs_until if row.state is KeyState.RETIRED else None
         shown.append(
             {
@@ -91,9 +91,7 @@ def published(use: Use, database_url: DatabaseUrl = None, config: ConfigFile = N
 @app.command("add")
 def add(
     use: Use,
-    algorithm: Annotated[
-        str, typer.Option(autocompletion=completion.algorithms, help=f"One of {', '.join(SignatureAlgorithm)}.")
-    ] = "ES256",
+    algorithm: AlgorithmName = "ES256",
     in_token: Annotated[bool, typer.Option("--in-token", help="Make it in the PKCS#11 token; ES256 only.")] = False,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
@@ -105,7 +103,7 @@ def add(
     """
     from issuer_service.keys.service import add_key, add_token_key
 
-    chosen, asked = _use(use), _algorithm(algorithm)
+    chosen, asked = _use(use), find_algorithm(algorithm)
     if in_token and asked is not SignatureAlgorithm.ES256:
         raise Misuse("a key in a PKCS#11 token is an ES256 key")
 
@@ -149,10 +147,11 @@ def import_(
         return [await import_public_key(database, vault, chosen, key, now) for key in public]
 
     rows = _on_vault(work, read_settings(config, database_url=database_url))
-    if as_json:
-        print_json({"keys": [{"kid": row.kid, "use": row.use.value, "state": row.state.value} for row in rows]})
-    else:
-        print_lines(*(f"{row.kid}: {row.state}, signs {row.use}" for row in rows))
+    print_result(
+        as_json,
+        {"keys": [{"kid": row.kid, "use": row.use.value, "state": row.state.value} for row in rows]},
+        *(f"{row.kid}: {row.state}, signs {row.use}" for row in rows),
+    )
 
 
 @app.command("rotate")
@@ -169,16 +168,14 @@ def rotate(
     """
     from issuer_service.keys import service
 
-    chosen = _use(use)
-
-    async def work(database: "Database", vault: "Vault") -> tuple[str, str]:
-        return await service.rotate(database, vault, chosen, SystemClock().now(), at_once=at_once)
-
-    retired, active = _on_vault(work, read_settings(config, database_url=database_url))
-    if as_json:
-        print_json({"use": use, "retired": retired, "active": active})
-    else:
-        print_lines(f"{active} signs {use} now; {retired} is retired")
+    chosen, settings = _use(use), read_settings(config, database_url=database_url)
+    now = SystemClock().now()
+    retired, active = _on_vault(
+        lambda database, vault: service.rotate(database, vault, chosen, now, at_once=at_once), settings
+    )
+    print_result(
+        as_json, {"use": use, "retired": retired, "active": active}, f"{active} signs {use} now; {retired} is retired"
+    )
 
 
 @app.command("reseal")
@@ -201,14 +198,12 @@ def reseal(
     settings = read_settings(config, database_url=database_url)
     old, new = load_key_encryption_key(old_key_file), new_key_encryption_key(settings)
 
-    async def work(database: "Database") -> int:
-        return await seal_anew(database, old, new, SystemClock().now())
-
-    count = _on_database(work, settings)
-    if as_json:
-        print_json({"resealed": count})
-    else:
-        print_lines(f"{count} keys are sealed anew; restart every process with the new key-encryption key")
+    count = _on_database(lambda database: seal_anew(database, old, new, SystemClock().now()), settings)
+    print_result(
+        as_json,
+        {"resealed": count},
+        f"{count} keys are sealed anew; restart every process with the new key-encryption key",
+    )
 
 
 # One thumbprint in 64 begins with `-`, and is no option; without short options it is read as what it is.
@@ -232,21 +227,13 @@ def remove(
     from issuer_service.keys import service
     from issuer_service.keys.repository import read_keys
 
-    async def look(database: "Database") -> "RegistryKeyRow":
-        return service.find_key(await database.read(read_keys), kid)
-
-    async def work(database: "Database", vault: "Vault") -> "RegistryKeyRow":
-        return await service.remove(database, vault, kid, SystemClock().now())
-
-    settings = read_settings(config, database_url=database_url)
-    breaks = service.what_breaks(_on_database(look, settings), SystemClock().now())
+    settings, now = read_settings(config, database_url=database_url), SystemClock().now()
+    row = service.find_key(_on_database(lambda database: database.read(read_keys), settings), kid)
+    breaks = service.what_breaks(row, now)
     if not yes:
         raise Misuse(f"{breaks} Add --yes to do it")
-    _on_vault(work, settings)
-    if as_json:
-        print_json({"removed": kid, "breaks": breaks})
-    else:
-        print_lines(f"{kid} is removed. {breaks}")
+    _on_vault(lambda database, vault: service.remove(database, vault, kid, now), settings)
+    print_result(as_json, {"removed": kid, "breaks": breaks}, f"{kid} is removed. {breaks}")
 
 
 def _on_database(work: "Callable[[Database], Awaitable[_T]]", settings: "Settings") -> _T:
@@ -275,9 +262,3 @@ def _use(text: str) -> "KeyUse":
     if text not in KeyUse._value2member_map_:
         raise Misuse("a key signs one of: " + ", ".join(KeyUse))
     return KeyUse(text)
-
-
-def _algorithm(text: str) -> SignatureAlgorithm:
-    if text not in SignatureAlgorithm._value2member_map_:
-        raise Misuse(f"--algorithm is one of {', '.join(SignatureAlgorithm)}")
-    return SignatureAlgorithm(text)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from sdcard.cli.completion import matching
+from sdcard.cli.options import matching
 from sdcard.cli.output import printable
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from issuer_service.cli.options import ConfigFile, DatabaseUrl, read_settings
-from sdcard.cli import completion
-from sdcard.cli.output import AsJson, print_json, print_lines, printable
+from sdcard.cli.options import AsJson, complete_contexts
+from sdcard.cli.output import print_result, printable
 from sdcard.errors import Finding
 from sdcard.io.system import SystemClock, SystemSalts
 
@@ -37,8 +37,7 @@ def import_file(
     context: Annotated[
         list[str] | None,
         typer.Option(
-            autocompletion=completion.contexts,
-            help="In which they are disclosed (repeatable); public alone by default.",
+            autocompletion=complete_contexts, help="In which they are disclosed (repeatable); public alone by default."
         ),
     ] = None,
     workers: Annotated[
@@ -60,10 +59,11 @@ def import_file(
         source: BinaryIO = sys.stdin.buffer if file == "-" else stack.enter_context(Path(file).open("rb"))
         size = None if file == "-" else Path(file).stat().st_size
         outcome = _import(source, size, settings, subject, tuple(context or ("public",)), workers)
-    if as_json:
-        print_json({"registered": outcome.registered, "already": outcome.there, "refused": outcome.refused})
-    else:
-        print_lines(f"{outcome.registered} registered, {outcome.there} already were, {outcome.refused} refused")
+    print_result(
+        as_json,
+        {"registered": outcome.registered, "already": outcome.there, "refused": outcome.refused},
+        f"{outcome.registered} registered, {outcome.there} already were, {outcome.refused} refused",
+    )
     raise typer.Exit(1 if outcome.refused else 0)
 
 

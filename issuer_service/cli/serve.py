@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from issuer_service.cli.options import ConfigFile, read_settings, warn_of_unknown
-from sdcard.cli.output import AsJson, console, print_json, print_lines, table
+from sdcard.cli.options import AsJson
+from sdcard.cli.output import console, print_json, print_lines, table
 
 app = typer.Typer(no_args_is_help=True)
 

@@ -1,21 +1,19 @@
 """``sdcard token``: bearer tokens for the registry."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from issuer_service.cli.options import ConfigFile, DatabaseUrl, read_settings, run_on_database, scopes
-from sdcard.cli import completion
-from sdcard.cli.output import AsJson, console, print_json, print_lines, show_instant, table
+from sdcard.cli.options import SECONDS_PER_DAY, AsJson, complete_contexts
+from sdcard.cli.output import console, print_json, print_lines, print_result, show_instant, table
 from sdcard.errors import Misuse
 from sdcard.instants import MAX_SKEW, Instant, Lifetime
 from sdcard.io.system import SystemClock, SystemSalts
 
 if TYPE_CHECKING:
     from issuer_service.access import Scope
-    from sdcard.io.database import Database
 
-DAY = 86_400
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -39,7 +37,7 @@ def create(
     context: Annotated[
         list[str] | None,
         typer.Option(
-            autocompletion=completion.contexts, help="Look for agents there (repeatable); public alone by default."
+            autocompletion=complete_contexts, help="Look for agents there (repeatable); public alone by default."
         ),
     ] = None,
     days: Annotated[int, typer.Option(min=1, max=3650, help="How long it holds.")] = 90,
@@ -64,13 +62,12 @@ def create(
     }
     given = {limit: values for limit, values in limits.items() if values}
     now, chosen = SystemClock().now(), _scopes(scope or ["agents:register", "agents:manage", "agents:discover"])
-    expires_at = int(now) + days * DAY
-
-    async def make(database: "Database") -> str:
-        return await create_token(database, subject, chosen, given, expires_at, now, SystemSalts())
+    expires_at = int(now) + days * SECONDS_PER_DAY
 
     url = read_settings(config, database_url=database_url).database_url
-    text = run_on_database(make, url)
+    text = run_on_database(
+        lambda database: create_token(database, subject, chosen, given, expires_at, now, SystemSalts()), url
+    )
     if as_json:
         print_json({"token": text, "subject": subject, "expires_at": expires_at})
     else:
@@ -90,8 +87,10 @@ def list_tokens(database_url: DatabaseUrl = None, config: ConfigFile = None, as_
     from issuer_service.access import token_name
     from issuer_service.tokens import read_tokens
 
-    async def look(database: "Database") -> list[dict[str, Any]]:
-        return [
+    url = read_settings(config, database_url=database_url).database_url
+    tokens = run_on_database(lambda database: database.read(read_tokens), url)
+    if as_json:
+        described = [
             {
                 "name": token_name(one),
                 "subject": one.subject,
@@ -100,22 +99,19 @@ def list_tokens(database_url: DatabaseUrl = None, config: ConfigFile = None, as_
                 "created_at": one.created_at,
                 "expires_at": one.expires_at,
             }
-            for one in await database.read(read_tokens)
+            for one in tokens
         ]
-
-    found = run_on_database(look, read_settings(config, database_url=database_url).database_url)
-    if as_json:
-        print_json({"tokens": found})
+        print_json({"tokens": described})
         return
     now = SystemClock().now()
     rows = [
         (
-            one["name"],
-            one["subject"],
-            " ".join(one["scopes"]) + (", limited" if one["limits"] else ""),
-            _until(one["created_at"], one["expires_at"], now),
+            token_name(one),
+            one.subject,
+            " ".join(one.scopes) + (", limited" if one.limits else ""),
+            _until(one.created_at, one.expires_at, now),
         )
-        for one in found
+        for one in tokens
     ]
     console().print(table("Tokens", ("name", "subject", "for", "holds until"), rows))
 
@@ -141,10 +137,9 @@ def withdraw(
 
     url = read_settings(config, database_url=database_url).database_url
     token = run_on_database(lambda database: withdraw_token(database, name, SystemClock().now()), url)
-    if as_json:
-        print_json({"withdrawn": name, "subject": token.subject})
-    else:
-        print_lines(f"{name}, a token of {token.subject}, is revoked")
+    print_result(
+        as_json, {"withdrawn": name, "subject": token.subject}, f"{name}, a token of {token.subject}, is revoked"
+    )
 
 
 def _scopes(texts: list[str]) -> "list[Scope]":

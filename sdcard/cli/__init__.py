@@ -7,8 +7,6 @@ Commands that act on a registry's database or process are in ``issuer_service/cl
 
 import sys
 
-from sdcard.cli.exit_status import EXIT_MISUSE
-
 
 def main() -> None:
     """Run the command line, or say what is missing."""
@@ -16,5 +14,5 @@ def main() -> None:
         from sdcard.cli.app import run
     except ModuleNotFoundError as missing:
         sys.stderr.write(f"The command line needs {missing.name}, of the extra `cli`: pip install 'sdcard[cli]'\n")
-        raise SystemExit(EXIT_MISUSE) from None
+        raise SystemExit(2) from None
     raise SystemExit(run())

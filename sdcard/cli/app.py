@@ -14,7 +14,9 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
-from sdcard.cli.exit_status import EXIT_BUG, EXIT_MISUSE, EXIT_REFUSED
+EXIT_REFUSED: Final = 1
+EXIT_MISUSE: Final = 2
+EXIT_BUG: Final = 70
 
 # -- Help -------------------------------------------------------------------------------------------------------------
 

@@ -16,19 +16,29 @@ from sdcard.cards.agentcard.shared import compare_with_source
 from sdcard.cards.converting import TARGETS, convert_card
 from sdcard.cards.detect import Examination, examine_card, parse_card_file
 from sdcard.cards.documents import read_document
-from sdcard.cli import completion
-from sdcard.cli.exit_status import EXIT_REFUSED
-from sdcard.cli.output import AsJson, cell, console, describe_findings, print_json, printable, read_bytes, show_left_out
+from sdcard.cli.app import EXIT_REFUSED
+from sdcard.cli.options import AsJson, completing
+from sdcard.cli.output import cell, console, describe_findings, print_json, printable, read_bytes, show_left_out
 from sdcard.errors import Finding, Level, Misuse, Part, Refused
 from sdcard.io.key_files import load_card_signers
 from sdcard.jose.keys import KeySet
 
-CHECK_HELP = "Say what is wrong with agent cards. Example: sdcard card check --strict agent-card.json cards/"
-
+_TARGETS = ", ".join(TARGETS)
 _SUFFIXES = (".json", ".kno", ".yaml", ".yml")
 _STYLES = {Level.ERROR: "bold red", Level.WARNING: "yellow", Level.NOTE: "dim"}
 
 
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """Check, convert and sign agent cards; make ids for them."""
+
+
+@app.command(
+    "check", help="Say what is wrong with agent cards. Example: sdcard card check --strict agent-card.json cards/"
+)
 def card_check(
     sources: Annotated[
         list[str],
@@ -98,12 +108,9 @@ def _files(source: str, unreadable: list[str]) -> Iterator[str]:
         return
     for folder, inner, names in os.walk(source, onerror=lambda error: unreadable.append(str(error))):
         inner[:] = sorted(name for name in inner if not name.startswith("."))
-        files = (Path(folder, name) for name in sorted(names) if _is_card_like(name))
+        cards = (name for name in sorted(names) if name.lower().endswith(_SUFFIXES) and not name.startswith("."))
+        files = (Path(folder, name) for name in cards)
         yield from (str(file) for file in files if file.is_file() or not file.exists())
-
-
-def _is_card_like(name: str) -> bool:
-    return name.lower().endswith(_SUFFIXES) and not name.startswith(".")
 
 
 def _examine(file: str, signers: CardSigners, expected: str | None, source: str | None) -> Examination:
@@ -142,23 +149,22 @@ def _show(source: str, examination: Examination) -> None:
 def _finding(finding: Finding) -> Text:
     place = printable(str(finding.where))
     level = (f"{finding.level.value:>9} ", _STYLES[finding.level])
-    return Text.assemble(level, (place, "bold"), f" {printable(finding.hint or finding.rule.sentence)} ",
-                         (finding.rule.value, "dim"))  # fmt: skip
+    said = f" {printable(finding.hint or finding.rule.sentence)} "
+    return Text.assemble(level, (place, "bold"), said, (finding.rule.value, "dim"))
 
 
 # -- ``sdcard card convert`` ------------------------------------------------------------------------------------------
 
-CONVERT_HELP = (
-    "Convert an agent card to another format; what got lost is told on standard error. "
-    "Example: sdcard card convert agent-card.json --to a2a/1.0 --out converted.json"
+
+@app.command(
+    "convert",
+    help="Convert an agent card to another format; what got lost is told on standard error. "
+    "Example: sdcard card convert agent-card.json --to a2a/1.0 --out converted.json",
 )
-
-
 def card_convert(
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="The card; - is standard input.")],
     target: Annotated[
-        str,
-        typer.Option("--to", metavar="FORMAT", autocompletion=completion.targets, help=f"One of {', '.join(TARGETS)}."),
+        str, typer.Option("--to", metavar="FORMAT", autocompletion=completing(TARGETS), help=f"One of {_TARGETS}.")
     ],
     out: Annotated[Path | None, typer.Option(help="Write the document here instead of printing it.")] = None,
     as_json: AsJson = False,
@@ -181,12 +187,12 @@ def card_convert(
 
 # -- ``sdcard card sign`` ---------------------------------------------------------------------------------------------
 
-SIGN_HELP = (
-    "Sign an agent card, so that readers can tell who made it. "
-    "Example: sdcard card sign agent-card.json --key signer.jwk > signed.json"
+
+@app.command(
+    "sign",
+    help="Sign an agent card, so that readers can tell who made it. "
+    "Example: sdcard card sign agent-card.json --key signer.jwk > signed.json",
 )
-
-
 def card_sign(
     card: Annotated[str, typer.Argument(metavar="FILE|-", help="The A2A 1.0 card; - is standard input.")],
     key: Annotated[Path, typer.Option(help="The private JWK that signs; its kid is the key's thumbprint.")],
@@ -208,19 +214,6 @@ def card_sign(
     for finding in prepared.findings:
         sys.stderr.write(printable(f"{finding.level}: {finding}") + "\n")
     print_json(signed)
-
-
-app = typer.Typer(no_args_is_help=True)
-
-
-@app.callback()
-def group() -> None:
-    """Check, convert and sign agent cards; make ids for them."""
-
-
-app.command("check", help=CHECK_HELP)(card_check)
-app.command("convert", help=CONVERT_HELP)(card_convert)
-app.command("sign", help=SIGN_HELP)(card_sign)
 
 
 @app.command("new-id", help="Print a fresh agent_id for an AgentCard, a ULID. Example: sdcard card new-id")

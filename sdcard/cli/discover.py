@@ -6,24 +6,40 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from sdcard.cli import completion
-from sdcard.cli.exit_status import EXIT_REFUSED
-from sdcard.cli.output import (
+from sdcard.cli.app import EXIT_REFUSED
+from sdcard.cli.options import (
     AsJson,
+    IssuerName,
     ProfileName,
+    RegistryAddress,
+    SearchContext,
+    TokenFile,
+    find_profile,
+    parse_now,
+    read_token,
+)
+from sdcard.cli.output import (
     cell,
     console,
     describe_findings,
-    find_profile,
-    parse_now,
     print_json,
     show_instant,
     show_left_out,
     table,
+    write_private_file,
 )
-from sdcard.cli.register import read_token, write
-from sdcard.cli.trust import Networks, Refresh, TrustFile, TrustSigner, read_egress_policy, read_trust
-from sdcard.cli.verify import decide_status, describe, show_card, show_members
+from sdcard.cli.trust import (
+    FetchStatus,
+    Networks,
+    Refresh,
+    StatusUnchecked,
+    TrustFile,
+    TrustSigner,
+    decide_status,
+    read_egress_policy,
+    read_trust,
+)
+from sdcard.cli.verify import describe, show_card, show_members
 from sdcard.encoding import JsonObject
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.io.system import SystemClock
@@ -45,13 +61,8 @@ Names: TypeAlias = list[str] | None
 
 
 def discover(
-    registry: Annotated[str, typer.Option(help="The registry's address.")],
-    context: Annotated[
-        str,
-        typer.Option(
-            autocompletion=completion.contexts, help="What to look in; the token says which contexts it may be."
-        ),
-    ] = "public",
+    registry: RegistryAddress,
+    context: SearchContext = "public",
     skill: Annotated[Names, typer.Option(help="The id or name of a skill (repeatable).")] = None,
     tag: Annotated[Names, typer.Option(help="A tag of a skill (repeatable).")] = None,
     capability: Annotated[Names, typer.Option(help="Such as streaming (repeatable).")] = None,
@@ -62,9 +73,9 @@ def discover(
     cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
     trust: Annotated[Path | None, typer.Option(help="Trust document; without it, the keys the registry shows.")] = None,
     trust_signer: TrustSigner = None,
-    issuer: Annotated[str | None, typer.Option(help="Who the registry is, when not its address.")] = None,
+    issuer: IssuerName = None,
     profile: ProfileName = "sd-card",
-    token_file: Annotated[Path | None, typer.Option(help="A file with the bearer token.")] = None,
+    token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Find agents and verify their SD-Cards.
@@ -192,8 +203,8 @@ def fetch(
     trust: TrustFile,
     trust_signer: TrustSigner = None,
     refresh: Refresh = False,
-    status: Annotated[bool, typer.Option("--status", help="Fetch the status list that the SD-Card names.")] = False,
-    status_unchecked: Annotated[str | None, typer.Option(metavar="REASON", help="Fetch none, and why.")] = None,
+    status: FetchStatus = False,
+    status_unchecked: StatusUnchecked = None,
     network: Networks = None,
     token_file: Annotated[Path | None, typer.Option(help="A file with a bearer token for the agent.")] = None,
     out: Annotated[Path | None, typer.Option(help="Keep the SD-Card in this file.")] = None,
@@ -231,7 +242,7 @@ def fetch(
     if challenge and isinstance(found.card, UnprovedCard):
         raise Refused(Rule.AGENT_PROOF_MISSING, Where(Part.PRESENTATION), "The host answered without a proof.")
     if out is not None and found.sd_card is not None:
-        write(out, found.sd_card.encode("ascii") + b"\n")
+        write_private_file(out, found.sd_card.encode("ascii") + b"\n")
     if as_json:
         print_json(_fetch_document(found))
     else:

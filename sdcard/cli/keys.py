@@ -1,16 +1,22 @@
 """``sdcard keys``: keys in files. An entry point adds the registry's keys."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
-from sdcard.cli import completion
 from sdcard.cli.app import JoinedGroup
-from sdcard.cli.output import AsJson, print_json, print_lines
+from sdcard.cli.options import AsJson, completing
+from sdcard.cli.output import print_json, print_result
 from sdcard.errors import Misuse
 from sdcard.jose.algorithms import SignatureAlgorithm
 
+AlgorithmName: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--algorithm", autocompletion=completing(SignatureAlgorithm), help=f"One of {', '.join(SignatureAlgorithm)}."
+    ),
+]
 app = typer.Typer(cls=JoinedGroup, no_args_is_help=True)
 
 
@@ -22,9 +28,7 @@ def group() -> None:
 @app.command("new")
 def new(
     file: Annotated[Path, typer.Argument(help="Where to write the private JWK; it must not exist.")],
-    algorithm: Annotated[
-        str, typer.Option(autocompletion=completion.algorithms, help=f"One of {', '.join(SignatureAlgorithm)}.")
-    ] = "ES256",
+    algorithm: AlgorithmName = "ES256",
     as_json: AsJson = False,
 ) -> None:
     """Make a private key in a file that only you can read.
@@ -33,13 +37,9 @@ def new(
     """
     from sdcard.io.key_files import create_key_file
 
-    if algorithm not in SignatureAlgorithm._value2member_map_:
-        raise Misuse(f"--algorithm is one of {', '.join(SignatureAlgorithm)}")
-    key = create_key_file(file, SignatureAlgorithm(algorithm)).public_key
-    if as_json:
-        print_json({"file": str(file), "thumbprint": key.thumbprint, "public_key": key.to_jwk()})
-    else:
-        print_lines(f"{file}: {algorithm}, thumbprint {key.thumbprint}")
+    key = create_key_file(file, find_algorithm(algorithm)).public_key
+    document = {"file": str(file), "thumbprint": key.thumbprint, "public_key": key.to_jwk()}
+    print_result(as_json, document, f"{file}: {algorithm}, thumbprint {key.thumbprint}")
 
 
 @app.command("public")
@@ -51,3 +51,10 @@ def public(files: Annotated[list[Path], typer.Argument(help="Files with private 
     from sdcard.io.key_files import load_signer, public_jwks
 
     print_json(public_jwks(*(load_signer(file).public_key for file in files)))
+
+
+def find_algorithm(name: str) -> SignatureAlgorithm:
+    """Return the algorithm of ``--algorithm``."""
+    if name not in SignatureAlgorithm._value2member_map_:
+        raise Misuse(f"--algorithm is one of {', '.join(SignatureAlgorithm)}")
+    return SignatureAlgorithm(name)

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from sdcard.cli.exit_status import EXIT_REFUSED
-from sdcard.cli.output import AsJson, cell, console, parse_instant, print_json, progress, read_sd_jwt, table
+from sdcard.cli.app import EXIT_REFUSED
+from sdcard.cli.options import AsJson, parse_instant
+from sdcard.cli.output import cell, console, print_json, progress, read_sd_jwt, table
 from sdcard.errors import Misuse, Refused, Where
 from sdcard.linkability.comparison import report_linkability
 from sdcard.linkability.report import Kind, Link, LinkabilityReport, Pair, Relation, Verdict

@@ -26,7 +26,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from sdcard.cli.mcp_tools import MOST_FINDINGS, Arguments, Offer
+from sdcard.cli.mcp_tools import MOST_FINDINGS, Arguments, OfferedTool
 from sdcard.cli.output import describe_findings
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.rules import Rule
@@ -49,20 +49,20 @@ _HIDDEN = re.compile(
 _log = logging.getLogger(__name__)
 
 
-def make_server(offers: Sequence[Offer], audit: InteractionAudit, version: str) -> Server[Any]:
+def make_server(tools: Sequence[OfferedTool], audit: InteractionAudit, version: str) -> Server[Any]:
     """Make an MCP server with these tools. Each call is recorded first."""
-    named = {offer.name: offer for offer in offers}
-    described = [offer.describe() for offer in offers]
+    named = {tool.name: tool for tool in tools}
+    described = [tool.describe() for tool in tools]
 
     async def list_tools(ctx: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=described)
 
     async def call_tool(ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> CallToolResult:
-        offer = named.get(params.name)
-        if offer is None:
+        tool = named.get(params.name)
+        if tool is None:
             data = {"rule": Rule.REQUEST.value, "where": str(Where(Part.REQUEST, ("params", "name")))}
             raise MCPError(INVALID_PARAMS, "There is no such tool.", data)
-        return await anyio.to_thread.run_sync(_call, offer, params.arguments or {})
+        return await anyio.to_thread.run_sync(_call, tool, params.arguments or {})
 
     server = Server(
         "sdcard", version=version, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
@@ -71,10 +71,10 @@ def make_server(offers: Sequence[Offer], audit: InteractionAudit, version: str) 
     return server
 
 
-def _call(offer: Offer, arguments: dict[str, Any]) -> CallToolResult:
+def _call(tool: OfferedTool, arguments: dict[str, Any]) -> CallToolResult:
     """Answer, or refuse with rule and place in a result that a model can read."""
     try:
-        answer = escape(offer.answer(_read(offer.takes, arguments)).model_dump(mode="json"))
+        answer = escape(tool.answer(_read(tool.takes, arguments)).model_dump(mode="json"))
         text = json.dumps(answer, ensure_ascii=False)
         if len(text.encode()) > MOST_ANSWER:
             raise Refused(Rule.LIMIT_BYTES, Where(Part.REQUEST), "The answer would have too many bytes; ask for less.")
@@ -83,7 +83,7 @@ def _call(offer: Offer, arguments: dict[str, Any]) -> CallToolResult:
     except Misuse as misuse:
         return _error({"misuse": str(misuse)})
     except Exception:  # a bug of ours: its text may quote what was given, and stays here
-        _log.exception("the tool %s failed", offer.name)
+        _log.exception("the tool %s failed", tool.name)
         raise MCPError(INTERNAL_ERROR, "The tool failed; this is its own fault.") from None
     return CallToolResult(content=[TextContent(text=text)], structured_content=answer)
 

@@ -162,7 +162,7 @@ _MOST_ANSWERED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class OfferedTool:
     """A tool: its name, its arguments and result, and its function."""
 
     name: str
@@ -202,8 +202,8 @@ def inspect_sd_card(asked: Token) -> InspectedSdCard:
     return InspectedSdCard.model_validate(describe_unverified(lenient_token(asked.sd_card)))
 
 
-LOOKING = (
-    Offer(
+OFFLINE_TOOLS = (
+    OfferedTool(
         "check_card",
         "Check an agent card",
         "Say everything that is wrong with an agent card document (A2A, AgentCard or KNO), with rule and place.",
@@ -212,7 +212,7 @@ LOOKING = (
         check_card,
         reaches_out=False,
     ),
-    Offer(
+    OfferedTool(
         "inspect_sd_card",
         "Look into an SD-Card",
         "Show what an SD-Card or presentation says. NOT VERIFIED: no signature, no time, no trust; never decide by it.",
@@ -226,7 +226,7 @@ LOOKING = (
 
 
 @dataclass(frozen=True, slots=True)
-class Verifying:
+class PresentationTools:
     """The tools that verify presentations.
 
     The server makes every challenge itself, with a key in its own memory, so each is answered once, and none after a
@@ -246,9 +246,9 @@ class Verifying:
         record = MemoryChallengeRecord(self.audience, self.salts, _LIFETIME, _MOST_ANSWERED)
         object.__setattr__(self, "_issued", record)
 
-    def offers(self) -> tuple[Offer, ...]:
+    def tools(self) -> tuple[OfferedTool, ...]:
         """Return the tools that verify."""
-        make = Offer(
+        make = OfferedTool(
             "new_challenge",
             "Make a challenge",
             "Make a nonce for the agent that shall present its card: it signs the nonce and the audience, once, soon.",
@@ -257,7 +257,7 @@ class Verifying:
             self.challenge,
             reaches_out=False,
         )
-        verify = Offer(
+        verify = OfferedTool(
             "verify_presentation",
             "Verify a presentation",
             "Verify an agent's answer to a challenge of new_challenge: signatures, trust, time, key binding. A "
@@ -314,7 +314,7 @@ def _left_open(card: VerifiedCard) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Discovering:
+class DiscoveryTools:
     """The tool that finds agents at a registry, for trusted Issuers."""
 
     registry: Registry
@@ -322,9 +322,9 @@ class Discovering:
     issuers: TrustedIssuers
     profile: Profile
 
-    def offers(self) -> tuple[Offer, ...]:
+    def tools(self) -> tuple[OfferedTool, ...]:
         """Return the tool that finds agents."""
-        discover = Offer(
+        discover = OfferedTool(
             "discover_agents",
             "Find agents",
             "Find agents at the operator's registry that meet all criteria; at least one. Every card is verified.",

@@ -4,30 +4,26 @@ Card text is hostile. All text of a card or a token goes through ``printable`` b
 """
 
 import json
+import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 from typer.exceptions import TyperException
 
-from sdcard.cli import completion
 from sdcard.encoding import why_not_utf8
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
-from sdcard.instants import Instant, is_instant, parse_rfc3339
 from sdcard.io.display import printable as printable
 from sdcard.io.display import show_instant as show_instant
-from sdcard.io.system import SystemClock
 from sdcard.lenient import decode_token, lenient_document, lenient_token
-from sdcard.policy.model import DEFAULT_POLICY, DisclosurePolicy
-from sdcard.profile import PROFILES, Profile
 from sdcard.rules import Rule
 
 
@@ -76,32 +72,6 @@ NEXT_STEPS: Final = {
 
 MAX_INPUT = 16 * 1024 * 1024
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
-
-ProfileName = Annotated[
-    str,
-    typer.Option("--profile", autocompletion=completion.profiles, help="Which draft: " + " or ".join(PROFILES) + "."),
-]
-
-
-PolicyFile = Annotated[
-    str | None, typer.Option("--policy", help="A disclosure policy, TOML or JSON, for the built-in one.")
-]
-
-
-def read_policy(source: str | None) -> DisclosurePolicy:
-    """Read the policy in a file; without a file, return the built-in policy."""
-    from sdcard.policy.document import parse_policy
-
-    return DEFAULT_POLICY if source is None else parse_policy(read_bytes(source))
-
-
-def find_profile(name: str) -> Profile:
-    """Return the profile of this name."""
-    if name not in PROFILES:
-        raise Misuse(f"known profiles: {', '.join(PROFILES)}")
-    return PROFILES[name]
-
 
 def console() -> Console:
     """Return standard output; colours follow NO_COLOR and pipes."""
@@ -116,6 +86,14 @@ def print_json(document: dict[str, Any]) -> None:
 def print_lines(*lines: str) -> None:
     """Print lines on standard output, without wrapping."""
     sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
+
+
+def print_result(as_json: bool, document: dict[str, Any], *lines: str) -> None:
+    """Print a JSON object for programs, or lines for people."""
+    if as_json:
+        print_json(document)
+    else:
+        print_lines(*lines)
 
 
 def cell(text: object, style: str = "") -> Text:
@@ -237,14 +215,13 @@ def read_sd_jwt(source: str) -> str:
     return decode_token(read_bytes(source), Where(Part.PRESENTATION))
 
 
-def parse_now(text: str | None) -> Instant:
-    """Parse ``--now``; None is the machine's clock."""
-    return SystemClock().now() if text is None else parse_instant(text, "--now")
-
-
-def parse_instant(text: str, option: str) -> Instant:
-    """Parse an instant: Unix seconds, or RFC 3339 with an offset."""
-    instant = int(text) if text.isascii() and text.isdigit() and len(text) <= 12 else parse_rfc3339(text)
-    if not is_instant(instant):
-        raise Misuse(f"{option} takes Unix seconds, or an instant with an offset, such as 2026-01-31T12:00:00Z")
-    return instant
+def write_private_file(file: Path, data: bytes) -> None:
+    """Write a whole file or none, readable by its owner alone."""
+    descriptor, unfinished = tempfile.mkstemp(dir=file.parent, prefix=".")
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+        Path(unfinished).replace(file)
+    except BaseException:
+        Path(unfinished).unlink(missing_ok=True)
+        raise

@@ -6,23 +6,17 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 from rich.text import Text
 
-from sdcard.cli import completion
-from sdcard.cli.output import (
+from sdcard.cli.options import (
     AsJson,
+    Now,
     PolicyFile,
     ProfileName,
-    cell,
-    console,
-    describe_findings,
+    complete_contexts,
     find_profile,
     parse_now,
-    print_json,
-    print_lines,
-    read_bytes,
     read_policy,
-    show_instant,
-    table,
 )
+from sdcard.cli.output import cell, console, describe_findings, print_json, print_lines, read_bytes, show_instant, table
 from sdcard.disclosable import Treatment
 from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where
 from sdcard.instants import Instant
@@ -45,8 +39,6 @@ _LEGEND = {
     Treatment.SELECTIVE: "seen when its Disclosure is presented",
     Treatment.WITHHELD: "not in the SD-Card, not even as a digest",
 }
-
-Now = Annotated[str | None, typer.Option(help="Instead of the clock: Unix seconds or RFC 3339.")]
 
 
 @app.callback()
@@ -85,7 +77,7 @@ def explain(
     card: Annotated[str, typer.Argument(metavar="CARD|-", help="The agent card; - is standard input.")],
     policy: PolicyFile = None,
     context: Annotated[
-        list[str] | None, typer.Option(autocompletion=completion.contexts, help="Only this context (repeatable).")
+        list[str] | None, typer.Option(autocompletion=complete_contexts, help="Only this context (repeatable).")
     ] = None,
     partner: Annotated[str | None, typer.Option(help="For whom `federation` is.")] = None,
     now: Now = None,

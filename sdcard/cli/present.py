@@ -5,18 +5,17 @@ from typing import Annotated
 
 import typer
 
-from sdcard.cli import completion
-from sdcard.cli.output import (
+from sdcard.cli.options import (
     AsJson,
+    Now,
     PolicyFile,
     ProfileName,
+    complete_contexts,
     find_profile,
     parse_now,
-    print_json,
-    print_lines,
     read_policy,
-    read_sd_jwt,
 )
+from sdcard.cli.output import print_result, read_sd_jwt
 from sdcard.cli.trust import TrustFile, TrustSigner, read_trust
 from sdcard.errors import Misuse, Part, Where
 from sdcard.holder import HeldSdCard, Selection, accept_sd_card, present, select_all, select_context, select_paths
@@ -35,12 +34,12 @@ def command(
     trust_signer: TrustSigner = None,
     nonce: Annotated[str | None, typer.Option(help="The Verifier's nonce; left out, one is made.")] = None,
     context: Annotated[
-        str | None, typer.Option(autocompletion=completion.contexts, help="Show what this context shows.")
+        str | None, typer.Option(autocompletion=complete_contexts, help="Show what this context shows.")
     ] = None,
     policy: PolicyFile = None,
     path: Annotated[list[str] | None, typer.Option(help="Show this claim, such as skills.0 (repeatable).")] = None,
     interaction_id: Annotated[str | None, typer.Option(help="The interaction that this belongs to.")] = None,
-    now: Annotated[str | None, typer.Option(help="Instead of the clock: Unix seconds or RFC 3339.")] = None,
+    now: Now = None,
     coarse: Annotated[
         int, typer.Option("--round", min=1, max=MAX_COARSE, help="Round the instant down to a multiple of this, in s.")
     ] = 1,
@@ -59,10 +58,9 @@ def command(
     else:
         challenge = Challenge(nonce, audience, interaction_id=interaction_id)
     text = str(present(held, selection, challenge, signer, instant // coarse * coarse))
-    if as_json:
-        print_json({"presentation": text, "nonce": challenge.nonce, "disclosures": len(selection.disclosures)})
-    else:
-        print_lines(text)
+    print_result(
+        as_json, {"presentation": text, "nonce": challenge.nonce, "disclosures": len(selection.disclosures)}, text
+    )
 
 
 def _select(held: HeldSdCard, context: str | None, policy: DisclosurePolicy, paths: list[str]) -> Selection:

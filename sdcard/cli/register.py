@@ -1,27 +1,34 @@
 """``sdcard register``: register an agent's card, and keep the SD-Cards."""
 
-import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sdcard.cards.detect import read_card
 from sdcard.cards.documents import read_document
-from sdcard.cli import completion
-from sdcard.cli.output import (
+from sdcard.cli.options import (
     AsJson,
+    IssuerName,
+    KeyFiles,
+    OutDirectory,
+    RegistryAddress,
+    Supersedes,
+    TokenFile,
+    complete_contexts,
+    read_token,
+)
+from sdcard.cli.output import (
     cell,
     console,
     describe_findings,
     print_json,
     read_bytes,
-    read_text,
     show_instant,
     table,
+    write_private_file,
 )
 from sdcard.encoding import JsonObject, JsonValue, encode_json
 from sdcard.errors import Misuse
@@ -30,7 +37,6 @@ from sdcard.io.system import SystemClock
 from sdcard.issued import Acceptance
 from sdcard.jose.jws import Signer
 from sdcard.jose.keys import PublicKey
-from sdcard.lenient import lenient_token
 from sdcard.policy.context import FEDERATION
 from sdcard.possession import prove_possession
 from sdcard.trust import TrustedIssuers
@@ -39,18 +45,9 @@ if TYPE_CHECKING:
     from sdcard.io.registry_answers import IssuedAnswer, Registered
     from sdcard.io.registry_client import Registry
 
-Supersedes: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--supersedes",
-        autocompletion=completion.fates,
-        help="What becomes of the agent's earlier SD-Cards: revoke or run_out.",
-    ),
-]
-
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CardFile:
     """The file of an SD-Card, from the request, never from the registry's answer."""
 
     context: str
@@ -62,18 +59,17 @@ def command(
     card: Annotated[
         str, typer.Argument(metavar="FILE|-", help="The agent card, in JSON or YAML; - is standard input.")
     ],
-    registry: Annotated[str, typer.Option(help="The registry's address.")],
+    registry: RegistryAddress,
     agent_id: Annotated[str, typer.Option(help="The agent's id at the registry.")],
-    key: Annotated[list[Path], typer.Option(help="A private JWK of the agent's (repeatable); stays here.")],
+    key: KeyFiles,
     context: Annotated[
-        list[str],
-        typer.Option(autocompletion=completion.contexts, help="CONTEXT, or CONTEXT=ENTRY,ENTRY (repeatable)."),
+        list[str], typer.Option(autocompletion=complete_contexts, help="CONTEXT, or CONTEXT=ENTRY,ENTRY (repeatable).")
     ],
-    out: Annotated[Path, typer.Option(help="A directory for the SD-Cards and trust.json.")],
-    issuer: Annotated[str | None, typer.Option(help="Who the registry is, when not its address.")] = None,
+    out: OutDirectory,
+    issuer: IssuerName = None,
     partner: Annotated[str | None, typer.Option(help="For whom the context federation is.")] = None,
     supersedes: Supersedes = "run_out",
-    token_file: Annotated[Path | None, typer.Option(help="A file with the bearer token.")] = None,
+    token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Register an agent card and keep the SD-Cards."""
@@ -87,49 +83,45 @@ def command(
         raise Misuse("--partner is for the context federation, which was not asked for")
     body = _body(read_bytes(card), agent_id, keys, contexts)
     check_supersedes(supersedes)
-    places = places_of([one["context"] for one in contexts], keys, out)
+    files = card_files([one["context"] for one in contexts], keys, out)
     client = Registry(registry, read_token(token_file))
     issuers, trust = client.issuer(issuer)
-    write(out / "trust.json", encode_json(trust) + b"\n")
-    asked = list(dict.fromkeys(place.context for place in places))
-    proofs = prove(client, issuers, agent_id, signers)
+    trust_file = write_trust(out, trust)
+    asked = list(dict.fromkeys(place.context for place in files))
+    proofs = prove_keys(client, issuers, agent_id, signers)
     answer = client.register(
         {**body, "proofs": proofs, "supersedes": supersedes}, asked, [one.thumbprint for one in keys]
     )
-    keep(answer, places, issuers, out / "trust.json", as_json)
+    save_cards(answer, files, issuers, trust_file, as_json)
 
 
-def prove(client: "Registry", issuers: TrustedIssuers, agent_id: str, signers: Sequence[Signer]) -> list[JsonValue]:
+def prove_keys(
+    client: "Registry", issuers: TrustedIssuers, agent_id: str, signers: Sequence[Signer]
+) -> list[JsonValue]:
     """Prove possession of each key, with a fresh nonce of the registry."""
     (audience,) = issuers.keys
     nonce, now = client.nonce(), SystemClock().now()
     return [prove_possession(signer, audience, agent_id, nonce, now) for signer in signers]
 
 
-def keep(answer: "Registered", places: Sequence[Place], issuers: TrustedIssuers, trust: Path, as_json: bool) -> None:
+def save_cards(
+    answer: "Registered", files: Sequence[CardFile], issuers: TrustedIssuers, trust: Path, as_json: bool
+) -> None:
     """Check every SD-Card, save it, and report it."""
     acceptance, now = Acceptance(issuers=issuers), SystemClock().now()
-    for place, issued in zip(places, answer.cards, strict=True):
+    for place, issued in zip(files, answer.cards, strict=True):
         accept_sd_card(issued.sd_card, acceptance, place.key, now)
-        write(place.file, issued.sd_card.encode("ascii") + b"\n")
+        write_private_file(place.file, issued.sd_card.encode("ascii") + b"\n")
     if as_json:
-        print_json(_document(answer, places, trust))
+        print_json(_document(answer, files, trust))
     else:
-        _show(answer, places, trust)
+        _show(answer, files, trust)
 
 
 def check_supersedes(text: str) -> None:
     """Refuse a value of ``--supersedes`` that the registry does not know."""
     if text not in ("revoke", "run_out"):
         raise Misuse("--supersedes is revoke or run_out")
-
-
-def read_token(file: Path | None) -> str:
-    """Read the bearer token from the file, else from SDCARD_TOKEN."""
-    token = read_text(str(file)) if file else lenient_token(os.environ.get("SDCARD_TOKEN", ""))
-    if not token:
-        raise Misuse("a bearer token is needed: set SDCARD_TOKEN, or give --token-file")
-    return token
 
 
 def _context(text: str, partner: str | None) -> dict[str, Any]:
@@ -153,32 +145,27 @@ def _body(data: bytes, agent_id: str, keys: Sequence[PublicKey], contexts: Seque
     }
 
 
-def places_of(contexts: Sequence[str], keys: Sequence[PublicKey], out: Path) -> list[Place]:
+def card_files(contexts: Sequence[str], keys: Sequence[PublicKey], out: Path) -> list[CardFile]:
     """Choose a file for each SD-Card, before the registry issues anything."""
     out.mkdir(mode=0o700, parents=True, exist_ok=True)
-    places = []
+    files = []
     for context in contexts:
         for number, key in enumerate(keys):
             file = out / f"{context}{f'-{number}' if len(keys) > 1 else ''}.sd-card"
             if file.parent != out or file.is_dir():
                 raise Misuse(f"no file for the context can be kept in {out}")
-            places.append(Place(context, key, file))
-    return places
+            files.append(CardFile(context, key, file))
+    return files
 
 
-def write(file: Path, data: bytes) -> None:
-    """Write a whole file or none, readable by its owner alone."""
-    descriptor, unfinished = tempfile.mkstemp(dir=file.parent, prefix=".")
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-        Path(unfinished).replace(file)
-    except BaseException:
-        Path(unfinished).unlink(missing_ok=True)
-        raise
+def write_trust(out: Path, trust: JsonObject) -> Path:
+    """Write the trust document of the registry beside the SD-Cards, and return its file."""
+    file = out / "trust.json"
+    write_private_file(file, encode_json(trust) + b"\n")
+    return file
 
 
-def _document(answer: "Registered", places: Sequence[Place], trust: Path) -> dict[str, Any]:
+def _document(answer: "Registered", files: Sequence[CardFile], trust: Path) -> dict[str, Any]:
     return {
         "agent_id": answer.agent_id,
         "linkable_by": list(answer.linkable_by),
@@ -190,7 +177,7 @@ def _document(answer: "Registered", places: Sequence[Place], trust: Path) -> dic
                 "exp": one.expires_at,
                 "key": one.key_thumbprint,
             }
-            for place, one in zip(places, answer.cards, strict=True)
+            for place, one in zip(files, answer.cards, strict=True)
         ],
         "trust": str(trust),
         "findings": describe_findings(answer.findings),
@@ -201,10 +188,10 @@ def _audience(one: "IssuedAnswer") -> str:
     return f"{one.context}, agreed with {one.agreement}" if one.agreement else one.context
 
 
-def _show(answer: "Registered", places: Sequence[Place], trust: Path) -> None:
+def _show(answer: "Registered", files: Sequence[CardFile], trust: Path) -> None:
     rows = [
         (_audience(one), str(place.file), show_instant(one.expires_at), str(one.claims))
-        for place, one in zip(places, answer.cards, strict=True)
+        for place, one in zip(files, answer.cards, strict=True)
     ]
     out = console()
     out.print(table(f"Registered {answer.agent_id}", ("context", "file", "valid until", "claims"), rows))

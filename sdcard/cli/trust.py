@@ -6,20 +6,12 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from sdcard.cli.output import (
-    AsJson,
-    console,
-    parse_now,
-    print_json,
-    print_lines,
-    read_bytes,
-    show_instant,
-    show_left_out,
-    table,
-)
+from sdcard.cli.options import SECONDS_PER_DAY, AsJson, parse_now
+from sdcard.cli.output import console, print_json, print_lines, read_bytes, show_instant, show_left_out, table
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.lenient import decode_token
+from sdcard.status_list import Checked, Status, Unchecked
 from sdcard.trust import (
     TrustedIssuers,
     encode_trusted_issuers,
@@ -30,8 +22,7 @@ from sdcard.trust import (
 
 if TYPE_CHECKING:
     from sdcard.io.egress_policy import EgressPolicy
-
-DAY = 86_400
+    from sdcard.io.issuer_metadata import IssuerKeys
 
 TrustFile: TypeAlias = Annotated[
     Path, typer.Option("--trust", help="Trust document, as `sdcard register` writes it; or a trust list.")
@@ -42,6 +33,10 @@ TrustSigner: TypeAlias = Annotated[
 Networks: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--network", help="May be fetched from, beside public addresses, such as 10.0.0.0/8 (repeatable)."),
+]
+FetchStatus: TypeAlias = Annotated[bool, typer.Option("--status", help="Fetch the status list that the SD-Card names.")]
+StatusUnchecked: TypeAlias = Annotated[
+    str | None, typer.Option("--status-unchecked", metavar="REASON", help="Fetch none, and why.")
 ]
 Refresh: TypeAlias = Annotated[bool, typer.Option("--refresh", help="Ask the Issuer which keys it has now.")]
 
@@ -69,7 +64,7 @@ def sign(
     issuers = parse_trusted_issuers(read_bytes(str(trust), Part.TRUST))
     if issuers.left_out:  # what is signed says what its author wrote, or is not signed
         raise Refused.because(issuers.left_out)
-    print_lines(issue_trust_list(issuers, load_signer(key), now, now + days * DAY))
+    print_lines(issue_trust_list(issuers, load_signer(key), now, now + days * SECONDS_PER_DAY))
 
 
 @app.command("show")
@@ -99,23 +94,24 @@ def show(
 
 
 def read_trust(file: Path, signer: Path | None, now: Instant) -> TrustedIssuers:
-    """Read the trusted Issuers of a file, and report unusable entries."""
+    """Read the trusted Issuers of a file, and report unusable entries.
+
+    With a signer, only signed lists count.
+    """
     data = read_bytes(str(file), Part.TRUST)
     text = decode_token(data, Where(Part.TRUST))
     if signer is None:
         if not text.startswith("{") and text.count(".") == 2:
             raise Misuse(f"{file} is a trust list: say with --trust-signer whose")
-        return _reported(parse_trusted_issuers(data))
-    if text.startswith("{"):
+        issuers = parse_trusted_issuers(data)
+    elif text.startswith("{"):
         raise Misuse(f"{file} is not signed; without --trust-signer it is taken as it is")
-    from sdcard.io.key_files import load_key_set
+    else:
+        from sdcard.io.key_files import load_key_set
 
-    signers = load_key_set(signer)
-    show_left_out(signers.left_out)
-    return _reported(verify_trust_list(text, [key for _, key in signers.pairs()], now))
-
-
-def _reported(issuers: TrustedIssuers) -> TrustedIssuers:
+        signers = load_key_set(signer)
+        show_left_out(signers.left_out)
+        issuers = verify_trust_list(text, [key for _, key in signers.pairs()], now)
     show_left_out(issuers.left_out)
     return issuers
 
@@ -128,3 +124,16 @@ def read_egress_policy(networks: list[str] | None) -> "EgressPolicy":
         return EgressPolicy(tuple(ip_network(text) for text in networks or ()))
     except ValueError:
         raise Misuse("--network takes an address or a network, such as 10.0.0.0/8") from None
+
+
+def decide_status(
+    fetch: bool, unchecked: str | None, issuers: "TrustedIssuers | IssuerKeys", network: list[str] | None = None
+) -> Status:
+    """Combine ``--status`` and ``--status-unchecked``, of which exactly one is given."""
+    if fetch is (unchecked is not None):
+        raise Misuse("decide about the status: --status fetches it, --status-unchecked REASON does not")
+    if unchecked is not None:
+        return Unchecked(unchecked)
+    from sdcard.io.status_lists import FetchedStatusLists
+
+    return Checked(FetchedStatusLists(issuers, egress=read_egress_policy(network)))

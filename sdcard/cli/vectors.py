@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from sdcard.cli.exit_status import EXIT_REFUSED
-from sdcard.cli.output import AsJson, console, print_json, print_lines, progress, read_bytes, table
+from sdcard.cli.app import EXIT_REFUSED
+from sdcard.cli.options import AsJson
+from sdcard.cli.output import console, print_json, print_lines, progress, read_bytes, table
 from sdcard.errors import Misuse
 from sdcard.vectors import parse_vector
 

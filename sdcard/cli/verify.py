@@ -1,36 +1,32 @@
 """``sdcard verify`` and ``sdcard inspect``."""
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
-from sdcard.cli.output import (
-    AsJson,
-    ProfileName,
-    cell,
-    console,
-    find_profile,
-    parse_now,
-    print_json,
-    read_sd_jwt,
-    show_instant,
-    table,
+from sdcard.cli.options import AsJson, Now, ProfileName, find_profile, parse_now
+from sdcard.cli.output import cell, console, print_json, read_sd_jwt, show_instant, table
+from sdcard.cli.trust import (
+    FetchStatus,
+    Networks,
+    Refresh,
+    StatusUnchecked,
+    TrustFile,
+    TrustSigner,
+    decide_status,
+    read_egress_policy,
+    read_trust,
 )
-from sdcard.cli.trust import Networks, Refresh, TrustFile, TrustSigner, read_egress_policy, read_trust
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse
 from sdcard.key_binding import Answering, Bound, Challenge, ConsumedByCaller, KeyBinding, Unbound
 from sdcard.limits import DEFAULT_LIMITS as LIMITS
 from sdcard.paths import ClaimPath
 from sdcard.sdjwt.verification import read_unverified
-from sdcard.status_list import Checked, Status, Unchecked
-from sdcard.trust import TrustedIssuers
+from sdcard.status_list import Unchecked
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
-
-if TYPE_CHECKING:
-    from sdcard.io.issuer_metadata import IssuerKeys
 
 
 def inspect(
@@ -83,8 +79,8 @@ def _show(document: dict[str, Any]) -> None:
     out.print(table("Disclosures", ("place", "digest", "value"), shown))
     out.print(cell(f"{document['hidden']} digests have no disclosure here: decoys, or members not shown."))
     if document["key_binding"]:
-        out.print(table("KB-JWT", ("claim", "value"), [(k, brief(v)) for k, v in
-                                                      document["key_binding"]["payload"].items()]))  # fmt: skip
+        payload = document["key_binding"]["payload"]
+        out.print(table("KB-JWT", ("claim", "value"), [(name, brief(value)) for name, value in payload.items()]))
 
 
 # -- ``sdcard verify`` ------------------------------------------------------------------------------------------------
@@ -98,11 +94,11 @@ def command(
     audience: Annotated[str | None, typer.Option(help="Who we are: the expected `aud`.")] = None,
     nonce: Annotated[str | None, typer.Option(help="The nonce we sent. That it is used once is up to you.")] = None,
     unbound: Annotated[str | None, typer.Option(metavar="REASON", help="Expect no key binding, and why.")] = None,
-    status: Annotated[bool, typer.Option("--status", help="Fetch the status list that the SD-Card names.")] = False,
-    status_unchecked: Annotated[str | None, typer.Option(metavar="REASON", help="Fetch none, and why.")] = None,
+    status: FetchStatus = False,
+    status_unchecked: StatusUnchecked = None,
     network: Networks = None,
     interaction_id: Annotated[str | None, typer.Option(help="The expected interaction id.")] = None,
-    now: Annotated[str | None, typer.Option(help="Instead of the clock: Unix seconds or RFC 3339.")] = None,
+    now: Now = None,
     profile: ProfileName = "sd-card",
     as_json: AsJson = False,
 ) -> None:
@@ -116,7 +112,11 @@ def command(
         raise Misuse("give --audience and --nonce, or --unbound REASON alone")
     at, text = parse_now(now), read_sd_jwt(presentation)
     listed = read_trust(trust, trust_signer, at)
-    keys = _refreshed(listed, network) if refresh else None
+    keys = None
+    if refresh:
+        from sdcard.io.issuer_metadata import IssuerKeys
+
+        keys = IssuerKeys(listed, read_egress_policy(network))
     expectations = Expectations(
         issuers=keys.for_presentation(text, at) if keys else listed,
         profile=find_profile(profile),
@@ -128,25 +128,6 @@ def command(
         print_json(describe(card))
     else:
         show_card(card)
-
-
-def _refreshed(listed: TrustedIssuers, network: list[str] | None) -> "IssuerKeys":
-    from sdcard.io.issuer_metadata import IssuerKeys
-
-    return IssuerKeys(listed, read_egress_policy(network))
-
-
-def decide_status(
-    fetch: bool, unchecked: str | None, issuers: "TrustedIssuers | IssuerKeys", network: list[str] | None = None
-) -> Status:
-    """Combine ``--status`` and ``--status-unchecked``, of which exactly one is given."""
-    if fetch is (unchecked is not None):
-        raise Misuse("decide about the status: --status fetches it, --status-unchecked REASON does not")
-    if unchecked is not None:
-        return Unchecked(unchecked)
-    from sdcard.io.status_lists import FetchedStatusLists
-
-    return Checked(FetchedStatusLists(issuers, egress=read_egress_policy(network)))
 
 
 def describe(card: VerifiedCard) -> dict[str, Any]:

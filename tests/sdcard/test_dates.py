@@ -10,7 +10,7 @@ import pytest
 
 from sdcard import Misuse, Refused, Unbound, parse_trusted_issuers
 from sdcard.audit_chain import verify_checkpoint
-from sdcard.cli.output import parse_instant
+from sdcard.cli.options import parse_instant
 from sdcard.encoding import encode_base64url
 from sdcard.instants import MAX_INSTANT
 from sdcard.jose.jws import InMemorySigner, join_signature

@@ -1,0 +1,109 @@
+"""Options that several commands share, and what the commands read for them."""
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from sdcard.cli.output import read_bytes, read_text
+from sdcard.errors import Misuse
+from sdcard.instants import Instant, is_instant, parse_rfc3339
+from sdcard.io.system import SystemClock
+from sdcard.lenient import lenient_token
+from sdcard.policy.model import DEFAULT_POLICY, DisclosurePolicy
+from sdcard.profile import PROFILES, Profile
+
+SECONDS_PER_DAY = 86_400
+
+
+def matching(names: Iterable[str], incomplete: str) -> list[str]:
+    """Return the names that begin as typed."""
+    return [str(name) for name in names if name.startswith(incomplete)]
+
+
+def completing(names: Iterable[str]) -> Callable[[str], list[str]]:
+    """Make a shell completion of names that are known without a request."""
+
+    def complete(incomplete: str) -> list[str]:
+        return matching(names, incomplete)
+
+    return complete
+
+
+complete_contexts = completing(DEFAULT_POLICY.contexts)
+
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+ProfileName: TypeAlias = Annotated[
+    str,
+    typer.Option("--profile", autocompletion=completing(PROFILES), help="Which draft: " + " or ".join(PROFILES) + "."),
+]
+PolicyFile: TypeAlias = Annotated[
+    str | None, typer.Option("--policy", help="A disclosure policy, TOML or JSON, for the built-in one.")
+]
+Now: TypeAlias = Annotated[str | None, typer.Option("--now", help="Instead of the clock: Unix seconds or RFC 3339.")]
+
+# -- Registry ---------------------------------------------------------------------------------------------------------
+
+RegistryAddress: TypeAlias = Annotated[str, typer.Option("--registry", help="The registry's address.")]
+TokenFile: TypeAlias = Annotated[Path | None, typer.Option("--token-file", help="A file with the bearer token.")]
+IssuerName: TypeAlias = Annotated[
+    str | None, typer.Option("--issuer", help="Who the registry is, when not its address.")
+]
+SearchContext: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--context", autocompletion=complete_contexts, help="What to look in; the token says which contexts it may be."
+    ),
+]
+KeyFiles: TypeAlias = Annotated[
+    list[Path], typer.Option("--key", help="A private JWK of the agent's (repeatable); stays here.")
+]
+OutDirectory: TypeAlias = Annotated[Path, typer.Option("--out", help="A directory for the SD-Cards and trust.json.")]
+Supersedes: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--supersedes",
+        autocompletion=completing(("revoke", "run_out")),
+        help="What becomes of the agent's earlier SD-Cards: revoke or run_out.",
+    ),
+]
+
+
+# -- Reading ----------------------------------------------------------------------------------------------------------
+
+
+def read_policy(source: str | None) -> DisclosurePolicy:
+    """Read the policy in a file; without a file, return the built-in policy."""
+    from sdcard.policy.document import parse_policy
+
+    return DEFAULT_POLICY if source is None else parse_policy(read_bytes(source))
+
+
+def find_profile(name: str) -> Profile:
+    """Return the profile of this name."""
+    if name not in PROFILES:
+        raise Misuse(f"known profiles: {', '.join(PROFILES)}")
+    return PROFILES[name]
+
+
+def parse_now(text: str | None) -> Instant:
+    """Parse ``--now``; None is the machine's clock."""
+    return SystemClock().now() if text is None else parse_instant(text, "--now")
+
+
+def parse_instant(text: str, option: str) -> Instant:
+    """Parse an instant: Unix seconds, or RFC 3339 with an offset."""
+    instant = int(text) if text.isascii() and text.isdigit() and len(text) <= 12 else parse_rfc3339(text)
+    if not is_instant(instant):
+        raise Misuse(f"{option} takes Unix seconds, or an instant with an offset, such as 2026-01-31T12:00:00Z")
+    return instant
+
+
+def read_token(file: Path | None) -> str:
+    """Read the bearer token from the file, else from SDCARD_TOKEN."""
+    token = read_text(str(file)) if file else lenient_token(os.environ.get("SDCARD_TOKEN", ""))
+    if not token:
+        raise Misuse("a bearer token is needed: set SDCARD_TOKEN, or give --token-file")
+    return token
