@@ -43,9 +43,8 @@ def list_keys(database_url: DatabaseUrl = None, config: ConfigFile = None, as_js
     from issuer_service.keys.ring import is_published
 
     now, shown = SystemClock().now(), list[dict[str, Any]]()
-    for row in _on_database(
-        lambda database: database.read(read_keys), read_settings(config, database_url=database_url)
-    ):
+    settings = read_settings(config, database_url=database_url)
+    for row in _on_database(lambda database: database.read(read_keys), settings):
         until = row.signs_until if row.state is KeyState.RETIRED else None
         shown.append(
             {

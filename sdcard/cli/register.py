@@ -159,7 +159,7 @@ def card_files(contexts: Sequence[str], keys: Sequence[PublicKey], out: Path) ->
 
 
 def write_trust(out: Path, trust: JsonObject) -> Path:
-    """Write the trust document of the registry beside the SD-Cards, and return its file."""
+    """Write the trust document beside the SD-Cards, and return its file."""
     file = out / "trust.json"
     write_private_file(file, encode_json(trust) + b"\n")
     return file
