@@ -247,7 +247,7 @@ def test_a_kb_jwt_that_was_not_expected_is_not_said_to_be_unreadable(watched: Wa
     page.click("#example")
     page.select_option("#binding", "unbound")
 
-    assert "A KB-JWT is there and none is expected." in said(page)
+    assert "A KB-JWT is present, but not expected." in said(page)
     assert "with a KB-JWT, which was not expected" in page.locator("#result").inner_text()
 
 

@@ -404,7 +404,7 @@ def test_a_strangers_agent_looks_like_none(
     for token, agent_id in ((bob, AGENT), (None, "nobody"), (None, AGENT.upper()), (None, "%00"), (None, "a" * 200)):
         response = registry.ask(method, f"/agents/{agent_id}{path}", body, token)
         assert_refused(response, 404, UNKNOWN)
-        assert response.json()["detail"] == "The caller has no agent of this id."
+        assert response.json()["detail"] == "The caller has no agent with this id."
     refused = registry.ask(method, f"/agents/{AGENT}{path}", body, lesser)
     assert_refused(refused, 403, ("token.scope", "request/headers/authorization"))
     unknown = registry.ask(method, f"/agents/{AGENT}{path}", body, "sdcard_x")
