@@ -75,8 +75,8 @@ class Settings(BaseSettings):
         audit_checkpoints: File for checkpoints of the audit chain. Keep copies where an attacker on the database cannot
             change them.
         audit_checkpoint_seconds: Interval of checkpoints, if there are new records.
-        audit_restored: Number of the last record that a restored backup lacks. Otherwise a registry does not start on a
-            database that is older than its checkpoints.
+        audit_restored: Number of the last record that a restored backup lacks. Without it, a registry does not start on
+            a database that is older than its checkpoints.
         policy: Disclosure policy, TOML or JSON. Default: the built-in policy.
         card_signers: JWKS file with the keys that are trusted to sign agent cards. Default: no key is trusted.
         profile: Draft version to write: ``sd-card`` or ``agent-sd-jwt-02``.
