@@ -26,7 +26,7 @@ from starlette.types import ASGIApp, Message
 from benchmarks.work import CARD, ISSUER
 from issuer_service.access import Caller, Scope, create_token
 from issuer_service.agents import registration
-from issuer_service.agents.indexing import discovery_rows
+from issuer_service.agents.audiences import discovery_rows
 from issuer_service.app import create_app
 from issuer_service.container import AuditCheckpoints, Container
 from issuer_service.db.migrations import upgrade

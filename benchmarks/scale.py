@@ -37,7 +37,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from benchmarks import registry
 from benchmarks.work import CARD
-from issuer_service.agents.indexing import decided_by
+from issuer_service.agents.audiences import decided_by
 from issuer_service.container import AuditCheckpoints, Container
 from issuer_service.db.migrations import upgrade
 from issuer_service.discovery import postings_repository as discovery

@@ -1,8 +1,11 @@
 """``create_app``: routers, handlers, lifespan. No decisions."""
 
+import asyncio
+import contextlib
 import logging
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -16,24 +19,21 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from issuer_service import wellknown
 from issuer_service.agents import endpoints as agents
 from issuer_service.agents.schemas import KeyChange, RegistrationRequest, Renewal
-from issuer_service.audit.service import keeping_checkpoints
+from issuer_service.audit.service import checkpointing
 from issuer_service.console import endpoints as console
 from issuer_service.console.session import is_page
 from issuer_service.console.session import refused as refused_page
 from issuer_service.container import Container
-from issuer_service.delegation import approvals
 from issuer_service.delegation import endpoints as delegation
 from issuer_service.discovery import endpoints as discovery
 from issuer_service.discovery.schemas import DiscoveryRequest
-from issuer_service.logs import places
-from issuer_service.pages import endpoints as pages
+from issuer_service.monitoring import places
 from issuer_service.problems import problem_response
 from issuer_service.rate_limit import RateLimited
 from issuer_service.request_context import RequestContexts, is_limited, request_context_of
 from issuer_service.routes import Directory, EveryGet, components, refusals
 from issuer_service.status import endpoints as status
-from issuer_service.status.schemas import StatusChange
-from issuer_service.status.service import dropping_lists
+from issuer_service.status.service import StatusChange, drop_expired_lists
 from sdcard.errors import Part, Refused, Where
 from sdcard.rules import Rule
 
@@ -45,10 +45,11 @@ _ROUTERS = (
     agents.lifecycle_router,
     status.router,
     delegation.router,
-    approvals.router,
+    delegation.approvals_router,
     wellknown.router,
-    pages.router,
+    wellknown.pages_router,
 )
+_DROPPING_SECONDS = 600.0
 _TOO_OFTEN = refusals(HTTPStatus.TOO_MANY_REQUESTS)
 
 
@@ -120,10 +121,60 @@ def _routes() -> _Registry:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     container: Container = app.state.container
     try:
-        async with keeping_checkpoints(container), dropping_lists(container):
+        async with (
+            repeating("audit checkpoint", checkpointing(container), container.audit.seconds, at_end=True),
+            repeating("dropped status list", partial(drop_expired_lists, container), _DROPPING_SECONDS, at_end=False),
+        ):
             yield
     finally:
         await container.database.close()
+
+
+@asynccontextmanager
+async def repeating(
+    name: str, work: Callable[[], Awaitable[object]], seconds: float, *, at_end: bool
+) -> AsyncIterator[None]:
+    """Do upkeep every so many seconds while the block lasts.
+
+    An error does not stop the registry, and no request waits: the error is logged, and the next turn tries again.
+
+    Args:
+        name: what the work makes, for the log.
+        work: the work.
+        seconds: the interval.
+        at_end: whether the work is done once more when the block ends.
+    """
+    stop = asyncio.Event()
+
+    async def repeat() -> None:
+        while not stop.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await stop.wait()
+            if stop.is_set() and not at_end:
+                return
+            try:
+                await work()
+            except Exception as error:  # whatever a database, disk or remote signer does: serving goes on
+                _log.error("no %s was made: %s", name, _cause(error))
+
+    task = asyncio.create_task(repeat())
+    try:
+        yield
+    finally:
+        stop.set()
+        await task
+
+
+def _cause(error: Exception) -> str:
+    """Describe an error for the log.
+
+    A foreign message is never logged, because it could quote anything.
+    """
+    if isinstance(error, Refused):
+        return str(error.rule)
+    said = error.strerror if isinstance(error, OSError) else None
+    return f"{type(error).__name__} {said or ''}".strip()
 
 
 class Refusals:

@@ -16,12 +16,11 @@ from pathlib import Path
 from issuer_service.access import Limit, is_limit
 from issuer_service.agents.repository import USED_NONCES
 from issuer_service.authorization_server import AuthorizationServer
-from issuer_service.connections import Network
 from issuer_service.discovery.postings_repository import DiscoverySecret
 from issuer_service.keys.ring import KeyRing
 from issuer_service.keys.sealing import Vault
 from issuer_service.monitoring import Metrics, Readiness
-from issuer_service.rate_limit import Rates, Shares, Turns
+from issuer_service.rate_limit import Network, Rates, Shares, Turns
 from issuer_service.settings import ProofPolicy, Settings, SubjectPer
 from sdcard.cards.a2a.signatures import NOBODY, CardSigners
 from sdcard.cards.detect import KNOWN_FORMATS

@@ -15,13 +15,11 @@ from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from issuer_service.access import EXTERNAL, Caller, Scope, check_token, find_token, parse_client_credentials
-from issuer_service.connections import client_address, neighbourhood
 from issuer_service.container import Bounds, Container
-from issuer_service.rate_limit import BODY_WEIGHT, UNIT_BYTES, RateLimited
-from issuer_service.routes import asked_method
+from issuer_service.rate_limit import BODY_WEIGHT, UNIT_BYTES, RateLimited, client_address, neighbourhood
+from issuer_service.routes import SENT_METHOD
 from issuer_service.tokens import TokenRow
 from sdcard.errors import Part, Refused, Where
-from sdcard.instants import Instant
 from sdcard.oauth import WHERE, is_jwt, parse_credentials
 from sdcard.rules import Rule
 
@@ -172,7 +170,9 @@ class RequestContexts:
 
     def _end(self, scope: AsgiScope, context: RequestContext) -> None:
         seconds = time.perf_counter() - context.began
-        method, route = _method_of(scope), _route_of(scope)
+        method = scope.get(SENT_METHOD) or scope["method"]
+        method = method if method in _METHODS else "other"
+        route = getattr(scope.get("route"), "path", _UNKNOWN_ROUTE)  # names of parameters, and no values
         self._container.metrics.count_request(method, route, context.status, context.rule, seconds)
         if _log.isEnabledFor(logging.INFO):
             line = {
@@ -191,23 +191,9 @@ class RequestContexts:
         peer = scope["client"][0] if scope.get("client") else "unknown"
         proxies = self._container.trusted_proxies
         client = client_address(peer, header_values(scope, b"x-forwarded-for"), proxies) if proxies else peer
-        return RequestContext(self._name(header_values(scope, REQUEST_ID)), client)
-
-    def _name(self, given: Sequence[str]) -> str:
-        if len(given) == 1 and _GIVEN_ID.fullmatch(given[0]):
-            return given[0]
-        return self._container.request_ids.draw(1).hex()
-
-
-def _route_of(scope: AsgiScope) -> str:
-    """Return the path of the matched route, with parameter names for values."""
-    return getattr(scope.get("route"), "path", _UNKNOWN_ROUTE)
-
-
-def _method_of(scope: AsgiScope) -> str:
-    """The method, if it is one that anybody uses."""
-    method = asked_method(scope)
-    return method if method in _METHODS else "other"
+        given = header_values(scope, REQUEST_ID)
+        is_named = len(given) == 1 and _GIVEN_ID.fullmatch(given[0])
+        return RequestContext(given[0] if is_named else self._container.request_ids.draw(1).hex(), client)
 
 
 # -- Request bodies, bounded while they arrive ------------------------------------------------------------------------
@@ -332,7 +318,10 @@ async def authenticate(request: Request, container: Container, text: str, name: 
     now, context = container.clock.now(), request_context_of(request.scope)
     client = neighbourhood(context.client)
     try:
-        token = await _find(container, text, now)
+        if container.authorization_server is not None and is_jwt(text):
+            token = await container.authorization_server.read(text, now)
+        else:
+            token = await find_token(container.database, text, now)
         if name not in (None, token.subject):
             raise Refused(Rule.TOKEN_INVALID, WHERE)
     except Refused as refusal:
@@ -353,9 +342,3 @@ def take_turn(request: Request, container: Container, token: TokenRow) -> None:
     key = token.subject if token.subject.startswith(EXTERNAL) else token.digest
     container.rates.tokens.take(key, container.clock.now())
     request_context_of(request.scope).turn = key
-
-
-async def _find(container: Container, text: str, now: Instant) -> TokenRow:
-    if container.authorization_server is not None and is_jwt(text):
-        return await container.authorization_server.read(text, now)
-    return await find_token(container.database, text, now)

@@ -22,7 +22,8 @@ from sdcard.http_auth import PROBLEM
 _PUBLIC_PATHS = ("/.well-known/", "/status/")
 """Public documents: keys, metadata and status lists. No answer there depends on a caller."""
 _ANY_ORIGIN = (b"access-control-allow-origin", b"*")
-_ASKED = "sdcard.method"
+SENT_METHOD = "sdcard.method"
+"""The member of a request's scope with the method that the client sent, where it is another one."""
 
 
 class DirectRoute(APIRoute):
@@ -87,19 +88,13 @@ class EveryGet:
                 message = {**message, "body": b""}
             await send(message)
 
-        inner = {**scope, "method": "GET", _ASKED: "HEAD"} if is_head else scope
+        inner = {**scope, "method": "GET", SENT_METHOD: "HEAD"} if is_head else scope
         await self._app(inner, receive, adapted if is_head or is_public else send)
 
 
 def is_public_path(path: str) -> bool:
     """Whether scripts of any origin may read what is at this path."""
     return path.startswith(_PUBLIC_PATHS)
-
-
-def asked_method(scope: Scope) -> str:
-    """The method of the request as the client sent it."""
-    method: str = scope.get(_ASKED) or scope["method"]
-    return method
 
 
 # -- OpenAPI parts that FastAPI cannot infer --------------------------------------------------------------------------

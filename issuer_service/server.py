@@ -17,11 +17,10 @@ import uvicorn
 
 from issuer_service.app import create_app
 from issuer_service.configuration import check_fit_to_serve
-from issuer_service.connections import BoundedProtocol
 from issuer_service.container import Container, build_wiring
 from issuer_service.keys.opening import prepare_keys
-from issuer_service.logs import logging_to
-from issuer_service.monitoring import offered
+from issuer_service.monitoring import logging_to, offered
+from issuer_service.rate_limit import BoundedProtocol
 from issuer_service.settings import Settings
 from sdcard.errors import Misuse
 

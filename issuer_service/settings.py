@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from issuer_service.connections import Network
-from issuer_service.logs import LogFormat, LogLevel
+from issuer_service.monitoring import LogFormat, LogLevel
+from issuer_service.rate_limit import Network
 from sdcard.errors import Misuse
 from sdcard.issuer import DAY
 from sdcard.oauth import MOST_ACTORS

@@ -1,10 +1,14 @@
-"""Public documents: the Issuer's metadata, its keys, the registry's health.
+"""Public documents: the Issuer's metadata, its keys, the registry's health, the inspector.
 
 It comes from the settings and the keys in use; the ``Host`` that a client sends names nothing (SD-JWT VC 4, VC-13;
 RFC 7517 5; RFC 9901 9.8, R-35).
 """
 
+import re
+from functools import cache
 from http import HTTPStatus
+from importlib import import_module
+from importlib.resources import files
 from typing import Literal
 
 from fastapi import APIRouter, Response
@@ -92,3 +96,34 @@ async def readiness(container: FromContainer, response: Response) -> Health:
     response.headers["Cache-Control"] = "no-store"
     await container.readiness.check(container.database, container.keys, container.clock.now())
     return Health()
+
+
+# -- ``GET /inspector``: what is pasted there stays in the page -------------------------------------------------------
+
+pages_router = APIRouter(tags=["pages"], include_in_schema=False)
+_META = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]+)">')
+
+
+@cache
+def inspector_page() -> tuple[bytes, dict[str, str]]:
+    """Return the page and its header fields. A checkout joins the sources."""
+    packaged = files("issuer_service.pages").joinpath("inspector.html")
+    page = packaged.read_text(encoding="utf-8") if packaged.is_file() else import_module("inspector.join").joined()
+    own = _META.search(page)
+    assert own, "the inspector has a CSP of its own"
+    headers = {
+        "Content-Security-Policy": f"{own[1]}; frame-ancestors 'none'",
+        "Cache-Control": CACHE,
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+    }
+    return page.encode(), headers
+
+
+@pages_router.get("/inspector", response_class=Response)
+def inspector() -> Response:
+    """The page. Its CSP allows its own script and style, and no request."""
+    page, headers = inspector_page()
+    return Response(page, media_type="text/html; charset=utf-8", headers=headers)

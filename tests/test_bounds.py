@@ -80,17 +80,17 @@ PLACES: dict[Why, str] = {
         sdcard/io/pkcs11.py:Pkcs11Token._keys sdcard/io/registry_client.py:Registry._headers
         sdcard/io/statements.py:Statement._rendered sdcard/io/statements.py:Additions._rendered
         sdcard/io/used_nonces.py:_sql sdcard/io/used_nonces.py:_lookup sdcard/io/used_nonces.py:_statement
-        issuer_service/authorization_server.py:AuthorizationServer.limits issuer_service/agents/indexing.py:_named
+        issuer_service/authorization_server.py:AuthorizationServer.limits issuer_service/agents/audiences.py:_named
         issuer_service/importing.py:_process issuer_service/keys/ring.py:KeyRing._opened
         issuer_service/monitoring.py:Metrics._of_request issuer_service/settings.py:Settings.authorization_limits
         issuer_service/discovery/postings_repository.py:_key issuer_service/discovery/repository.py:_counting
         issuer_service/discovery/repository.py:_finding issuer_service/db/migrations/__init__.py:head
         issuer_service/status/repository.py:_open issuer_service/db/state.py:Compared.apart
-        issuer_service/container.py:_plain_formats issuer_service/pages/endpoints.py:inspector_page
+        issuer_service/container.py:_plain_formats issuer_service/wellknown.py:inspector_page
     """,
     Why.SPEED: """
         sdcard/cards/schema.py:snake_case sdcard/cards/schema.py:_spellings
-        issuer_service/connections.py:_parse issuer_service/request_context.py:digest_of
+        issuer_service/rate_limit.py:_parse issuer_service/request_context.py:digest_of
         issuer_service/tokens.py:_token_of issuer_service/container.py:StatusPublishing.tokens
     """,
     Why.VERIFIED: """

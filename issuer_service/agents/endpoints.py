@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response, Security
 
 from issuer_service.access import Scope
 from issuer_service.agents import lifecycle, registration
-from issuer_service.agents.idempotency import IDEMPOTENCY_KEY, REFUSALS, issued, repeatable
+from issuer_service.agents.idempotency import IDEMPOTENCY_KEY, REFUSALS, repeatable
 from issuer_service.agents.nonces import NonceIssued, issue_nonce
 from issuer_service.agents.schemas import (
     MOST_LISTED,
@@ -48,11 +48,10 @@ async def register_agent(request: Request) -> Response:
     An agent that is registered already is registered again.
     """
     container = container_of(request)
-    authorization = request.headers.getlist("authorization")
     caller = await authorize(request, container, Scope.AGENTS_REGISTER)
     body = await read_json_body(request, container.bounds)
-    asked = repeatable(request.headers.getlist("idempotency-key"), authorization, caller, "register", body)
-    return issued(await registration.register_agent(container, caller, body, asked))
+    asked = repeatable(request, caller, "register", body) if IDEMPOTENCY_KEY["name"] in request.headers else None
+    return _created(await registration.register_agent(container, caller, body, asked))
 
 
 @router.post(
@@ -70,7 +69,12 @@ async def new_nonce(request: Request) -> Response:
     """
     container = container_of(request)
     caller = await authorize(request, container, Scope.AGENTS_REGISTER, Scope.TOKENS_EXCHANGE)
-    return issued((await issue_nonce(container, caller)).model_dump_json().encode())
+    return _created((await issue_nonce(container, caller)).model_dump_json().encode())
+
+
+def _created(answer: bytes) -> Response:
+    """Make the response to a request that issued SD-Cards or a nonce."""
+    return Response(answer, HTTPStatus.CREATED, {"Cache-Control": "no-store"}, "application/json")
 
 
 # -- Endpoints of an owner's agents: list, show, delete, renew, change keys -------------------------------------------
@@ -155,8 +159,8 @@ async def renew_agent(agent_id: str, request: Request, container: FromContainer)
     """
     caller = await authorize(request, container, Scope.AGENTS_REGISTER)
     body = await read_small_json_body(request, container.bounds)
-    asked = repeatable(*_headers(request), caller, f"renew {agent_id}", body)
-    return issued(await lifecycle.renew_agent(container, caller, agent_id, body, asked))
+    asked = repeatable(request, caller, f"renew {agent_id}", body)
+    return _created(await lifecycle.renew_agent(container, caller, agent_id, body, asked))
 
 
 @lifecycle_router.post(
@@ -172,9 +176,5 @@ async def change_keys(agent_id: str, request: Request, container: FromContainer)
     """Issue an agent's SD-Cards again, bound to other keys."""
     caller = await authorize(request, container, Scope.AGENTS_REGISTER)
     body = await read_json_body(request, container.bounds)
-    asked = repeatable(*_headers(request), caller, f"keys {agent_id}", body)
-    return issued(await lifecycle.change_keys(container, caller, agent_id, body, asked))
-
-
-def _headers(request: Request) -> tuple[list[str], list[str]]:
-    return request.headers.getlist("idempotency-key"), request.headers.getlist("authorization")
+    asked = repeatable(request, caller, f"keys {agent_id}", body)
+    return _created(await lifecycle.change_keys(container, caller, agent_id, body, asked))

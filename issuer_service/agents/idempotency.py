@@ -8,7 +8,6 @@ follows from the bearer token: of a token the registry knows a digest, and nobod
 
 import hashlib
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
@@ -17,7 +16,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from fastapi import Response
+from starlette.requests import Request
 
 from issuer_service.access import Caller
 from issuer_service.agents import lifecycle_repository
@@ -77,21 +76,19 @@ class Repeatable:
     subject: str
 
 
-def repeatable(
-    keys: Sequence[str], authorization: Sequence[str], caller: Caller, action: str, body: bytes
-) -> Repeatable | None:
-    """The request as one that may be repeated; None without an Idempotency-Key.
+def repeatable(request: Request, caller: Caller, action: str, body: bytes) -> Repeatable | None:
+    """Return the request as one that may be retried; None without an Idempotency-Key.
 
     Args:
-        keys: the values of all ``Idempotency-Key`` headers: text of printable ASCII characters, in quotes or without.
-        authorization: the values of all ``Authorization`` headers, which are in order.
-        caller: who asks.
-        action: what is to be done, and with what.
+        request: the request, with its headers.
+        caller: the authenticated caller.
+        action: what the request does, and to what.
         body: the request's.
 
     Raises:
         Refused: ``request.malformed``.
     """
+    keys = request.headers.getlist("idempotency-key")
     if not keys:
         return None
     if len(keys) > 1 or not re.fullmatch(KEY_PATTERN, keys[0]):
@@ -99,7 +96,7 @@ def repeatable(
     return Repeatable(
         digest=_digest(caller.subject, keys[0].strip('"')),
         request=_digest(action, hashlib.sha256(body).hexdigest()),
-        token=parse_credentials(authorization),
+        token=parse_credentials(request.headers.getlist("authorization")),
         subject=caller.subject,
     )
 
@@ -146,11 +143,6 @@ def open_answer(kept: AnswerRow, asked: Repeatable) -> bytes:
     except InvalidTag:
         hint = "Ask with the bearer token that asked first; or choose a new key, and SD-Cards are issued anew."
         raise Refused(Rule.IDEMPOTENCY_UNREADABLE, WHERE, hint) from None
-
-
-def issued(answer: bytes) -> Response:
-    """Make the response to a request that issued SD-Cards or a nonce."""
-    return Response(answer, HTTPStatus.CREATED, {"Cache-Control": "no-store"}, "application/json")
 
 
 def _cipher(asked: Repeatable, salt: bytes) -> AESGCM:

@@ -184,19 +184,15 @@ def _read_keys(document: Mapping[str, Any], terms: Terms) -> tuple[HolderKey, ..
     if (single is None) is (several is None):
         raise Refused(Rule.REQUEST, REQUEST.within("public_key"), "Give exactly one of public_key and public_keys.")
     found, keys = _Findings(), list[HolderKey]()
-    for jwk, where in _placed(single, several):
+    placed = [(jwk, REQUEST.within("public_keys", number)) for number, jwk in enumerate(several or [])]
+    for jwk, where in placed if single is None else [(single, REQUEST.within("public_key"))]:
         key = found.attempt(_read_key, jwk, where, terms)
-        if key is not None:
-            found.attempt(_check_first, key, keys)
+        if key is not None and any(key.key == other.key for other in keys):
+            found.all.append(Finding(Rule.KEY_REPEATED, where, "Give each key once: a key names its Holder."))
+        elif key is not None:
             keys.append(key)
     found.close()
     return tuple(keys)
-
-
-def _placed(single: dict[str, Any] | None, several: list[dict[str, Any]] | None) -> list[tuple[dict[str, Any], Where]]:
-    if single is not None:
-        return [(single, REQUEST.within("public_key"))]
-    return [(jwk, REQUEST.within("public_keys", number)) for number, jwk in enumerate(several or [])]
 
 
 def _read_key(jwk: Mapping[str, Any], where: Where, terms: Terms) -> HolderKey:
@@ -205,11 +201,6 @@ def _read_key(jwk: Mapping[str, Any], where: Where, terms: Terms) -> HolderKey:
     if key.thumbprint in terms.issuer_keys:
         raise Refused(Rule.KEY_BOUND_ELSEWHERE, where, "This is a key of the registry's own.")
     return HolderKey(key, where)
-
-
-def _check_first(key: HolderKey, earlier: Sequence[HolderKey]) -> None:
-    if any(key.key == other.key for other in earlier):
-        raise Refused(Rule.KEY_REPEATED, key.where, "Give each key once: a key names its Holder.")
 
 
 def _read_proofs(
@@ -297,29 +288,27 @@ def _read_plans(document: Mapping[str, Any], card: Card | None, terms: Terms) ->
     found, plans, seen = _Findings(), list[DisclosurePlan](), set[tuple[str, str | None]]()
     for number, one in enumerate(asked):
         where = _CONTEXTS.within(number)
-        if found.attempt(_check_context, one, where, seen, terms):
+        partner = None if one.partner is None else Partner(one.partner, terms.now, terms.step)
+        if found.attempt(_check_context, one, partner, where, seen, terms):
             seen.add((one.context, one.partner))
-            plan = card and found.attempt(_plan, card, one, where, terms)
+            plan = card and found.attempt(_plan, card, one, partner, where, terms)
             plans += [plan] if plan else []
     found.close()
     return tuple(plans)
 
 
-def _check_context(asked: ContextRequested, where: Where, seen: set[tuple[str, str | None]], terms: Terms) -> bool:
+def _check_context(
+    asked: ContextRequested, partner: Partner | None, where: Where, seen: set[tuple[str, str | None]], terms: Terms
+) -> bool:
     terms.policy.context(asked.context, where.within("context"))
-    terms.policy.agreement(asked.context, _partner(asked, terms), where.within("partner"))
+    terms.policy.agreement(asked.context, partner, where.within("partner"))
     if (asked.context, asked.partner) in seen:
         raise Refused(Rule.CONTEXT_REPEATED, where.within("context"), "Ask for each context, or partner, once.")
     return True
 
 
-def _partner(asked: ContextRequested, terms: Terms) -> Partner | None:
-    return None if asked.partner is None else Partner(asked.partner, terms.now, terms.step)
-
-
-def _plan(card: Card, asked: ContextRequested, where: Where, terms: Terms) -> DisclosurePlan:
+def _plan(card: Card, asked: ContextRequested, partner: Partner | None, where: Where, terms: Terms) -> DisclosurePlan:
     here = where.within("disclose")
-    partner = _partner(asked, terms)
     plan = plan_disclosure(card, terms.policy, asked.context, asked.disclose, terms.profile, here, partner)
     most = terms.limits.disclosures
     if len(plan.places) > most and [one for _, one in treatments(plan.root)].count(Treatment.SELECTIVE) > most:

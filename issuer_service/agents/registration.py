@@ -14,13 +14,12 @@ from typing import Any
 
 from issuer_service.access import Caller, check_limits
 from issuer_service.agents import repository
+from issuer_service.agents.audiences import Subjects, decided_by, discovery_rows, kept
 from issuer_service.agents.idempotency import Repeatable, earlier_answer, open_answer, seal_answer
-from issuer_service.agents.indexing import decided_by, discovery_rows
-from issuer_service.agents.nonces import recognize_given, using_nonce
+from issuer_service.agents.nonces import recognize_given
 from issuer_service.agents.reading import Registration, Terms, read_registration
 from issuer_service.agents.records import GivenNonce, KeyRow, RegistrationRow
 from issuer_service.agents.schemas import REQUEST, AgreementShown, CardIssued, Registered, StatusShown
-from issuer_service.agents.subjects import Subjects, kept
 from issuer_service.audit.records import AuditEvent, Possession
 from issuer_service.container import Bounds, Container
 from issuer_service.discovery.records import Audience, DiscoveryRow
@@ -127,15 +126,11 @@ async def read(container: Container, caller: Caller, body: bytes, reading: Calla
         check_work(registration, container.bounds)
         return registration
 
-    if _is_read_at_once(body, container.bounds):
+    bounds = container.bounds
+    if len(body) <= bounds.read_at_once_bytes and sum(map(body.count, _MARKS)) <= bounds.read_at_once_parts:
         return work()
     async with container.turns.of(caller.subject):
         return await asyncio.to_thread(work)
-
-
-def _is_read_at_once(body: bytes, bounds: Bounds) -> bool:
-    """Whether reading a request holds nobody up."""
-    return len(body) <= bounds.read_at_once_bytes and sum(map(body.count, _MARKS)) <= bounds.read_at_once_parts
 
 
 async def issue(
@@ -158,7 +153,8 @@ async def issue(
     if registration.nonce is not None:
         given = await recognize_given(container, caller, registration.nonce, REQUEST.within("proofs"), now)
         change = replace(change, nonce=given)
-    subjects, secret = await subjects_of(container), await container.discovery_secret.current()
+    secret = await container.discovery_secret.current()
+    subjects = Subjects(container.subject_per, secret, container.salts)
     for _ in range(_ATTEMPTS):
         keys = await container.keys.current()
         at_once = _is_small(registration, container.bounds) and isinstance(keys.signer(KeyUse.CARDS), InMemorySigner)
@@ -168,14 +164,15 @@ async def issue(
             make = partial(issue_batch, container, keys, subjects, caller, registration, change, statuses, now)
             row, answer = make() if at_once else await asyncio.to_thread(make)
         try:
-            with using_nonce(container):
-                kept = await container.database.change(repository.record_registration, row, secret)
+            kept = await container.database.change(repository.record_registration, row, secret)
         except StatusTaken:
             continue
         except KeyNotInUse:
             container.keys.outdate()
             continue
         except Refused as refusal:
+            if isinstance(refusal, repository.NonceOutdated):
+                container.nonce_key.forget()
             if told := _told_by(refusal, registration):
                 container.rates.conflicts.charge(caller.subject, told, now)
             raise
@@ -206,10 +203,12 @@ def issue_batch(
         statuses: an entry for each SD-Card.
     """
     signer = keys.signer(KeyUse.CARDS)
+    asked: Any = registration.contexts  # a partner is named as requested, whether or not an agreement holds
+    audiences = [Audience(one["context"], one.get("partner", "")) for one in asked]
     prepared = prepare_batch(
         Issuer(container.issuer_url, signer.public_key),
         registration.plans,
-        agent_id=[subjects.id_of(registration.agent_id, one) for one in _audiences(registration)],
+        agent_id=[subjects.id_of(registration.agent_id, one) for one in audiences for _ in registration.keys],
         holder_keys=[holder.key for holder in registration.keys],
         validity=rounded_validity(now, container.lifetime),
         salts=container.salts,
@@ -253,17 +252,25 @@ def check_work(registration: Registration, bounds: Bounds) -> None:
 
     The refusal comes before the work.
     """
-    if _disclosures(registration) > bounds.batch_disclosures:
+    _, disclosures, size = _work_of(registration)
+    if disclosures > bounds.batch_disclosures:
         raise Refused(Rule.LIMIT_DISCLOSURES, REQUEST, "Register fewer keys or contexts at a time.")
-    if _size(registration) > bounds.batch_bytes:
+    if size > bounds.batch_bytes:
         raise Refused(Rule.LIMIT_BYTES, REQUEST, "Register fewer keys or contexts at a time.")
 
 
 def _is_small(registration: Registration, bounds: Bounds) -> bool:
     """Whether making the Batch holds nobody up."""
-    cards = len(registration.keys) * len(registration.plans)
-    weight = _DISCLOSURES_PER_CARD * cards + _disclosures(registration)
-    return weight <= bounds.batch_at_once_disclosures and _size(registration) <= bounds.batch_at_once_bytes
+    cards, disclosures, size = _work_of(registration)
+    weight = _DISCLOSURES_PER_CARD * cards + disclosures
+    return weight <= bounds.batch_at_once_disclosures and size <= bounds.batch_at_once_bytes
+
+
+def _work_of(registration: Registration) -> tuple[int, int, int]:
+    """Count the SD-Cards of a Batch, their Disclosures at most, and the bytes of their cards."""
+    keys, cards = len(registration.keys), len(registration.keys) * len(registration.plans)
+    disclosures = keys * sum(len(plan.places) for plan in registration.plans)
+    return cards, disclosures, cards * len(encode_json(registration.card.document))
 
 
 def _told_by(refusal: Refused, registration: Registration) -> int:
@@ -273,39 +280,16 @@ def _told_by(refusal: Refused, registration: Registration) -> int:
     return 1 if refusal.rule is Rule.AGENT_OWNED else 0
 
 
-def _disclosures(registration: Registration) -> int:
-    """Count the Disclosures of the Batch, at most."""
-    return len(registration.keys) * sum(len(plan.places) for plan in registration.plans)
-
-
-def _size(registration: Registration) -> int:
-    """Bytes of all cards of the Batch together."""
-    return len(registration.keys) * len(registration.plans) * len(encode_json(registration.card.document))
-
-
 def _answer(registration: Registration, batch_id: str, cards: Sequence[SdCard]) -> Registered:
+    plans = [plan for plan in registration.plans for _ in registration.keys]
     return Registered(
         agent_id=registration.agent_id,
         sub=f"agent:{registration.agent_id}",
         batch_id=batch_id,
         linkable_by=list(linkable_by(cards)),
-        cards=[_issued(card, plan) for card, plan in zip(cards, _plans(registration), strict=True)],
+        cards=[_issued(card, plan) for card, plan in zip(cards, plans, strict=True)],
         findings=show_findings(registration.findings),
     )
-
-
-def _plans(registration: Registration) -> list[DisclosurePlan]:
-    """The plan of each SD-Card of the Batch."""
-    return [plan for plan in registration.plans for _ in registration.keys]
-
-
-def _audiences(registration: Registration) -> list[Audience]:
-    """Return the audience of each SD-Card of the Batch.
-
-    A partner is named as requested, whether or not an agreement holds.
-    """
-    asked: Any = registration.contexts
-    return [Audience(one["context"], one.get("partner", "")) for one in asked for _ in registration.keys]
 
 
 def _issued(card: SdCard, plan: DisclosurePlan) -> CardIssued:

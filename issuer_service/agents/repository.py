@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import Connection, and_, bindparam, exists, func, insert, not_, or_, select, true, update
 
@@ -183,8 +182,14 @@ def write_all(connection: Connection, news: Sequence[RegistrationRow], secret: b
     Several registrations revoke nothing.
     """
     places, postings = discovery.posted(secret, {new.agent_id: new for new in news}.values())  # the last of an agent
-    claimed = [_claim(connection, new) for new in news]
-    revoked = sum(one.revoked for one in claimed)
+    claimed, revoked = list[tuple[Row, list[str]]](), 0
+    for new in news:
+        agent, is_new = _claim_agent(connection, new)
+        claimed.append((agent, _claim_keys(connection, new)))
+        if not is_new:
+            discovery.remove_postings(connection, new.agent_id)
+        if new.supersedes is Supersedes.REVOKE:  # after what is being renewed for discovery was waited for
+            revoked += statuses.revoke_all(connection, new.agent_id, new.at, new.public_at)
     assert len(news) == 1 or not revoked, "of two of one agent, the second would have to revoke the first"
     changed = dict[str, list[Row]]()
     for kid in sorted({new.kid for new in news}):
@@ -208,35 +213,9 @@ def write_all(connection: Connection, news: Sequence[RegistrationRow], secret: b
     added = {table: [row for one in rows for row in one[table]] for table in rows[0]}
     _ADD.write(connection, discovery_postings=postings, **added)
     return [
-        _audit_row(new, one, {**written, **(changed if number == 0 else {})})
-        for number, (new, one, written) in enumerate(zip(news, claimed, rows, strict=True))
+        _audit_row(new, bound, {**written, **(changed if number == 0 else {}), "agents": [agent]})
+        for number, (new, (agent, bound), written) in enumerate(zip(news, claimed, rows, strict=True))
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class _Claimed:
-    """Rows that a registration read and locked.
-
-    Attributes:
-        agent: the row of the agent, as it is now.
-        keys: the thumbprints that were bound to it.
-        revoked: how many earlier SD-Cards were revoked.
-    """
-
-    agent: Row
-    keys: list[str]
-    revoked: int
-
-
-def _claim(connection: Connection, new: RegistrationRow) -> _Claimed:
-    """Claim the agent and its keys, and remove its former discovery entries."""
-    agent, is_new = _claim_agent(connection, new)
-    bound = _claim_keys(connection, new)
-    if not is_new:
-        discovery.remove_postings(connection, new.agent_id)
-    if new.supersedes is Supersedes.REVOKE:  # after what is being renewed for discovery was waited for
-        return _Claimed(agent, bound, statuses.revoke_all(connection, new.agent_id, new.at, new.public_at))
-    return _Claimed(agent, bound, 0)
 
 
 def _card_values(batch_id: str, card: CardRow) -> dict[str, object]:
@@ -319,11 +298,11 @@ def _claim_keys(connection: Connection, new: RegistrationRow) -> list[str]:
     return [str(row["thumbprint"]) for row in fresh]
 
 
-def _audit_row(new: RegistrationRow, claimed: _Claimed, rows: Mapping[str, Sequence[Row]]) -> AuditRow:
+def _audit_row(new: RegistrationRow, bound: Sequence[str], rows: Mapping[str, Sequence[Row]]) -> AuditRow:
     """Build the audit record of a registration."""
     written = Written(
-        rows={table: of_table for table, of_table in {**rows, "agents": [claimed.agent]}.items() if of_table},
-        keys={new.at: claimed.keys} if claimed.keys else {},
+        rows={table: of_table for table, of_table in rows.items() if of_table},
+        keys={new.at: bound} if bound else {},
         runs=[*statuses.runs_of(new.batch_id, new.cards), *discovery.runs_of(rows.get("discovery_cards", ()))],
         public_at=new.public_at if new.supersedes is Supersedes.REVOKE else None,
     )

@@ -1,12 +1,10 @@
 """Audit checkpoints and verification of the chain."""
 
 import asyncio
-import contextlib
 import errno
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,9 +53,6 @@ async def read_thread(
 
 
 # -- Checkpoints of the audit chain, appended to a file while the registry runs ---------------------------------------
-# A checkpoint is made at intervals and at shutdown.
-#
-# Nothing that goes wrong here stops the registry or makes anybody wait: it is logged, and tried again next time.
 
 _log = logging.getLogger(__name__)
 
@@ -65,33 +60,18 @@ _LONGEST_SECONDS = 10.0
 """For one checkpoint, so that a database that is gone does not hold up a stop."""
 
 
-@asynccontextmanager
-async def keeping_checkpoints(container: Container) -> AsyncIterator[None]:
-    """Make checkpoints for as long as the block lasts, and one more at its end."""
-    stop = asyncio.Event()
-    task = asyncio.create_task(_keep(container, stop))
-    try:
-        yield
-    finally:
-        stop.set()
-        await task
-
-
-async def _keep(container: Container, stop: asyncio.Event) -> None:
+def checkpointing(container: Container) -> Callable[[], Awaitable[None]]:
+    """Return a function that adds a checkpoint whenever the chain has grown."""
     last = START
-    while not stop.is_set():
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(container.audit.seconds):
-                await stop.wait()
-        try:
-            async with asyncio.timeout(_LONGEST_SECONDS):
-                signer = (await container.keys.current()).signer(KeyUse.AUDIT)
-                now = container.clock.now()
-                last = await make_checkpoint(
-                    container.database, container.audit.file, signer, container.issuer_url, now, last
-                )
-        except Exception as error:  # whatever a database, disk or remote signer does: serving goes on
-            _log.error("no audit checkpoint was made: %s", _cause(error))
+
+    async def add() -> None:
+        nonlocal last
+        async with asyncio.timeout(_LONGEST_SECONDS):
+            signer, now = (await container.keys.current()).signer(KeyUse.AUDIT), container.clock.now()
+            file, issuer = container.audit.file, container.issuer_url
+            last = await make_checkpoint(container.database, file, signer, issuer, now, last)
+
+    return add
 
 
 async def make_checkpoint(
@@ -137,17 +117,6 @@ def append_line(file: Path, text: str) -> None:
         if os.write(opened.fileno(), line) < len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(opened.fileno())
-
-
-def _cause(error: Exception) -> str:
-    """Describe an error for the log.
-
-    A foreign message is never logged, because it could quote anything.
-    """
-    if isinstance(error, Refused):
-        return str(error.rule)
-    said = error.strerror if isinstance(error, OSError) else None
-    return f"{type(error).__name__} {said or ''}".strip()
 
 
 # -- Verification of the audit chain in a database during writes, page by page ----------------------------------------

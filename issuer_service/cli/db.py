@@ -1,13 +1,26 @@
-"""``sdcard db``: migrate the registry's database, show its state, back it up."""
+"""Commands ``sdcard db`` and ``sdcard registry``: schema, backup, bulk import."""
 
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from issuer_service.cli.options import ConfigFile, DatabaseUrl, read_settings
-from sdcard.cli.options import AsJson
-from sdcard.cli.output import print_result
+from sdcard.cli.options import AsJson, complete_contexts
+from sdcard.cli.output import print_result, printable
+from sdcard.errors import Finding
+from sdcard.io.system import SystemClock, SystemSalts
+
+if TYPE_CHECKING:
+    from issuer_service.importing import Outcome
+    from issuer_service.settings import Settings
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -69,3 +82,89 @@ def backup(
         {"file": str(file), "bytes": size},
         f"{file}: {size} bytes, mode 0600, with whole cards, and the keys: keep what opens those elsewhere",
     )
+
+
+# -- ``sdcard registry import`` ----------------------------------------------------------------------------------------
+
+registry_app = typer.Typer(no_args_is_help=True)
+
+
+@registry_app.callback()
+def registry_group() -> None:
+    """Bring many agents into the registry's database."""
+
+
+@registry_app.command("import")
+def import_file(
+    file: Annotated[str, typer.Argument(help="JSON lines: agent_id, card, public_key; `-` is standard input.")],
+    subject: Annotated[str, typer.Option(help="Who will own the agents: a token's subject.")],
+    context: Annotated[
+        list[str] | None,
+        typer.Option(
+            autocompletion=complete_contexts, help="In which they are disclosed (repeatable); public alone by default."
+        ),
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, max=256, help="Processes that read and sign, beside the one that writes.")
+    ] = os.cpu_count() or 1,
+    database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Register the agents of a file without proof of their keys.
+
+    You vouch for the file. Agents that are registered already are left out, so the command can be repeated. Exit status
+    1: a line was refused.
+
+    Example: sdcard registry import agents.jsonl --subject team-a --context public --context internal
+    """
+    settings = read_settings(config, database_url=database_url)
+    with ExitStack() as stack:
+        source: BinaryIO = sys.stdin.buffer if file == "-" else stack.enter_context(Path(file).open("rb"))
+        size = None if file == "-" else Path(file).stat().st_size
+        outcome = _import(source, size, settings, subject, tuple(context or ("public",)), workers)
+    print_result(
+        as_json,
+        {"registered": outcome.registered, "already": outcome.there, "refused": outcome.refused},
+        f"{outcome.registered} registered, {outcome.there} already were, {outcome.refused} refused",
+    )
+    raise typer.Exit(1 if outcome.refused else 0)
+
+
+def _import(
+    source: BinaryIO, size: int | None, settings: "Settings", subject: str, contexts: tuple[str, ...], workers: int
+) -> "Outcome":
+    from issuer_service.access import check_subject
+    from issuer_service.importing import PATIENCE, Importing, Outcome, import_agents
+    from issuer_service.keys.opening import prepare_keys
+    from sdcard.io.database import open_database
+
+    check_subject(subject)
+    prepare_keys(settings)
+    error = Console(stderr=True, highlight=False)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(
+        *columns, console=error, disable=not error.is_terminal or error.is_dumb_terminal, transient=True
+    ) as progress:
+        bar = progress.add_task("bytes", total=size)
+
+        def tell(outcome: Outcome) -> None:
+            done = outcome.registered + outcome.there + outcome.refused
+            progress.update(bar, completed=outcome.read, description=f"{done} agents")
+
+        def refuse(number: int, findings: Sequence[Finding]) -> None:
+            for one in findings:
+                said = f"line {number}: {one.rule.value} at {one.where}: {one.hint or one.rule.sentence}"
+                progress.console.print(printable(said), markup=False, soft_wrap=True)
+
+        async def run() -> Outcome:
+            database = open_database(settings.database_url, PATIENCE)
+            try:
+                asked = Importing(
+                    database, SystemSalts(), SystemClock(), subject, contexts, settings.body_limit, tell, refuse
+                )
+                return await import_agents(asked, source, settings, workers)
+            finally:
+                await database.close()
+
+        return asyncio.run(run())

@@ -36,7 +36,7 @@ from issuer_service.console.session import (
     see_other,
 )
 from issuer_service.container import Container
-from issuer_service.delegation import approvals
+from issuer_service.delegation import service as delegation
 from issuer_service.delegation.records import ApprovalState
 from issuer_service.problems import STATUS
 from issuer_service.request_context import request_context_of
@@ -331,20 +331,20 @@ async def change_agent(
 @router.get("/approvals")
 async def approvals_waiting(request: Request, container: FromContainer, session: FromSession) -> Response:
     """List pending approvals, in pages; of all clients, or of one."""
-    approvals.check_unlimited(session.caller(Scope.DELEGATIONS_APPROVE))
+    delegation.check_unlimited(session.caller(Scope.DELEGATIONS_APPROVE))
     query = request.query_params
     cursor, client = query.getlist("cursor"), query.getlist("client")
-    found = await approvals.waiting(container, cursor, client)
+    found = await delegation.waiting(container, cursor, client)
     return page("approvals.html", session, found=found, first=not cursor, client=client[0] if client else None)
 
 
 @router.get("/approvals/{approval_id}/{name}")
 async def ask_about_approval(approval_id: str, name: str, container: FromContainer, session: FromSession) -> Response:
     """The page that asks before a decision."""
-    approvals.check_unlimited(session.caller(Scope.DELEGATIONS_APPROVE))
+    delegation.check_unlimited(session.caller(Scope.DELEGATIONS_APPROVE))
     if name not in DECISIONS:
         raise no_such_page()
-    shown = await approvals.find_waiting(container, approval_id)
+    shown = await delegation.find_waiting(container, approval_id)
     return page("confirm-approval.html", session, name=name, approval=shown, action=DECISIONS[name][0])
 
 
@@ -357,7 +357,7 @@ async def decide(approval_id: str, name: str, container: FromContainer, session:
     if name not in DECISIONS:
         raise no_such_page()
     action, state = DECISIONS[name]
-    shown = await approvals.decide(container, session.caller(Scope.DELEGATIONS_APPROVE), approval_id, state)
+    shown = await delegation.decide(container, session.caller(Scope.DELEGATIONS_APPROVE), approval_id, state)
     return page("decided.html", session, approval=shown, action=action)
 
 

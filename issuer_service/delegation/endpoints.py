@@ -10,7 +10,11 @@ from fastapi.routing import APIRoute
 from issuer_service.access import Scope
 from issuer_service.container import Container
 from issuer_service.delegation import service
+from issuer_service.delegation.records import ApprovalState
 from issuer_service.delegation.schemas import (
+    REQUEST,
+    ApprovalList,
+    ApprovalShown,
     Introspection,
     OAuthError,
     ServerMetadata,
@@ -23,12 +27,19 @@ from issuer_service.delegation.schemas import (
 )
 from issuer_service.delegation.subjects import token_endpoint
 from issuer_service.keys.repository import KeyUse
-from issuer_service.request_context import authorize_client, begin_request_context, read_form_body, request_context_of
-from issuer_service.routes import BASIC, BEARER, FromContainer, Responses, bind_wiring
+from issuer_service.request_context import (
+    authorize,
+    authorize_client,
+    begin_request_context,
+    read_form_body,
+    request_context_of,
+)
+from issuer_service.routes import BASIC, BEARER, FromContainer, Responses, bind_wiring, refusals
 from issuer_service.wellknown import CACHE, KeySet, published_keys
 from sdcard.delegation import TOKEN_EXCHANGE
 from sdcard.errors import Refused
 from sdcard.jose.algorithms import SignatureAlgorithm
+from sdcard.rules import Rule
 
 
 class _OAuthRoute(APIRoute):
@@ -173,3 +184,72 @@ async def token_key_set(container: FromContainer, response: Response) -> KeySet:
     """The public keys of delegated tokens."""
     response.headers["Cache-Control"] = CACHE
     return await published_keys(container, KeyUse.TOKENS)
+
+
+# -- Approvals: ``GET /delegations/approvals``, and a person's decision, which is used once ---------------------------
+
+approvals_router = APIRouter(tags=["delegation"])
+
+_REFUSALS = refusals(
+    HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE
+)
+_LISTING = {**_REFUSALS, **refusals(HTTPStatus.UNPROCESSABLE_ENTITY)}
+_DEPENDENCIES = [Security(BEARER)]
+_PAGE: dict[str, Any] = {
+    "parameters": [
+        {"name": name, "in": "query", "required": False, "description": what, "schema": {"type": "string"}}
+        for name, what in (
+            ("client", "Only what this client waits for."),
+            ("cursor", "`next_cursor` of the page before."),
+        )
+    ]
+}
+
+
+@approvals_router.get(
+    "/delegations/approvals",
+    summary="What waits for a person",
+    responses=_LISTING,
+    openapi_extra=_PAGE,
+    dependencies=_DEPENDENCIES,
+)
+async def list_approvals(request: Request, container: FromContainer, response: Response) -> ApprovalList:
+    """List the exchanges that wait for a person, oldest first, in pages.
+
+    The list is of all clients, or of one.
+    """
+    service.check_unlimited(await authorize(request, container, Scope.DELEGATIONS_APPROVE))
+    query = request.query_params
+    if not {"client", "cursor"}.issuperset(query):
+        raise Refused(Rule.REQUEST, REQUEST.within("query"), "There are the parameters client and cursor.")
+    response.headers["Cache-Control"] = "no-store"
+    return await service.waiting(container, query.getlist("cursor"), query.getlist("client"))
+
+
+@approvals_router.post(
+    "/delegations/approvals/{approval_id}/approve",
+    summary="Approve one exchange",
+    responses=_REFUSALS,
+    dependencies=_DEPENDENCIES,
+)
+async def approve(approval_id: str, request: Request, container: FromContainer, response: Response) -> ApprovalShown:
+    """Approve one exchange, once.
+
+    No party can: the client, the delegator, actors, the target, or their owners.
+    """
+    response.headers["Cache-Control"] = "no-store"
+    caller = await authorize(request, container, Scope.DELEGATIONS_APPROVE)
+    return await service.decide(container, caller, approval_id, ApprovalState.APPROVED)
+
+
+@approvals_router.post(
+    "/delegations/approvals/{approval_id}/deny",
+    summary="Deny one exchange",
+    responses=_REFUSALS,
+    dependencies=_DEPENDENCIES,
+)
+async def deny(approval_id: str, request: Request, container: FromContainer, response: Response) -> ApprovalShown:
+    """Deny one exchange."""
+    response.headers["Cache-Control"] = "no-store"
+    caller = await authorize(request, container, Scope.DELEGATIONS_APPROVE)
+    return await service.decide(container, caller, approval_id, ApprovalState.DENIED)

@@ -6,15 +6,34 @@ Who acts is shown by an SD-Card; what is allowed, by tokens and grants.
 import asyncio
 import hashlib
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from issuer_service.access import Caller
+from issuer_service.access import MOST_SUBJECT, Caller, agent_prefixes
+from issuer_service.agents.nonces import using_nonce
 from issuer_service.container import Container
 from issuer_service.db.pairwise import find_own_name
 from issuer_service.delegation import chain_repository, repository
-from issuer_service.delegation.records import ApprovalRow, ApprovalState, ExchangeRow, GrantRow, LinkRow, RevocationRow
-from issuer_service.delegation.schemas import REQUEST, ExchangeAsked, Introspection, Pending, TokenIssued
+from issuer_service.delegation.records import (
+    ApprovalRow,
+    ApprovalState,
+    DecisionRow,
+    ExchangeRow,
+    GrantRow,
+    LinkRow,
+    RevocationRow,
+)
+from issuer_service.delegation.schemas import (
+    HANDLE,
+    REQUEST,
+    ApprovalList,
+    ApprovalShown,
+    ExchangeAsked,
+    Introspection,
+    Pending,
+    TokenIssued,
+)
 from issuer_service.delegation.subjects import Held, check_own_agent, is_own, read_held, read_own, use_of, verify_holder
 from issuer_service.keys.repository import KeyUse
 from sdcard.delegation import (
@@ -29,6 +48,7 @@ from sdcard.delegation import (
     prepare_token,
 )
 from sdcard.dpop import DpopProof
+from sdcard.encoding import decode_base64url, encode_base64url
 from sdcard.errors import Refused
 from sdcard.instants import Instant, read_numeric_date
 from sdcard.jose.jws import join_signature
@@ -81,7 +101,8 @@ async def _issue(container: Container, delegation: Delegation, row: ExchangeRow,
     signing_input = prepare_token(delegation, signer.public_key)
     token = join_signature(signing_input, await asyncio.to_thread(signer.sign, signing_input))
     try:
-        await container.database.change(repository.record_exchange, row)
+        with using_nonce(container):
+            await container.database.change(repository.record_exchange, row)
     except Refused as refusal:
         if refusal.rule is Rule.APPROVAL_PENDING and row.approval is not None:
             raise Pending(refusal, row.approval.approval_id, None) from None
@@ -100,7 +121,8 @@ async def _approved(container: Container, row: ExchangeRow, grant: GrantRow, han
     if handle is not None or not set(row.scopes) & set(grant.sensitive):
         return
     named = container.salts.draw(1).hex()
-    approval = await container.database.change(repository.ask_approval, _with_approval(container, row, named))
+    with using_nonce(container):
+        approval = await container.database.change(repository.ask_approval, _with_approval(container, row, named))
     refusal = Refused(Rule.APPROVAL_PENDING, REQUEST.within("scope"))
     raise Pending(refusal, approval.approval_id, approval.expires_at - row.at)
 
@@ -225,3 +247,102 @@ def _last_second(text: str) -> Instant:
         return read_numeric_date(parse_access_token(text).payload, "exp", REQUEST.within("token")) - 1
     except Refused:
         return 0
+
+
+# -- Approvals --------------------------------------------------------------------------------------------------------
+
+MOST_LISTED = 100
+_CURSOR = re.compile("(0|[1-9][0-9]{0,17}) ([0-9a-f]{1,32})")
+
+
+def check_unlimited(caller: Caller) -> None:
+    """Refuse a token that is for some agents only.
+
+    An exchange is also about agents of others.
+
+    Raises:
+        Refused: ``token.limit``.
+    """
+    if agent_prefixes(caller) is not None:
+        raise Refused(Rule.TOKEN_LIMIT, REQUEST.within("approval_id"), "An exchange goes through agents of others.")
+
+
+async def waiting(container: Container, cursor: Sequence[str], client: Sequence[str]) -> ApprovalList:
+    """Give a page of what waits for a person.
+
+    Args:
+        container: the registry.
+        cursor, client: the values of these parameters of the query.
+
+    Raises:
+        Refused: ``request.malformed``, ``store.unavailable``.
+    """
+    after, whose, now = _read_cursor(cursor), _read_client(client), int(container.clock.now())
+    rows = await container.database.read(repository.list_waiting, now, MOST_LISTED + 1, after, whose)
+    page, more = rows[:MOST_LISTED], len(rows) > MOST_LISTED
+    last = encode_base64url(f"{page[-1].asked_at} {page[-1].approval_id}".encode()) if more else None
+    return ApprovalList(approvals=[shown(row) for row in page], next_cursor=last)
+
+
+async def find_waiting(container: Container, approval_id: str) -> ApprovalShown:
+    """Give one exchange that waits for a person.
+
+    Raises:
+        Refused: ``approval.decided``, ``store.unavailable``.
+    """
+    is_name, now = re.fullmatch(HANDLE, approval_id), int(container.clock.now())
+    row = await container.database.read(repository.find_waiting, approval_id, now) if is_name else None
+    if row is None:
+        raise Refused(Rule.APPROVAL_DECIDED, REQUEST.within("approval_id"))
+    return shown(row)
+
+
+def _read_cursor(given: Sequence[str]) -> tuple[int, str] | None:
+    """Instant and name of the approval that the last page ended with."""
+    if not given:
+        return None
+    where = REQUEST.within("query", "cursor")
+    try:
+        text = decode_base64url(given[0], where).decode("ascii") if len(given) == 1 else ""
+    except (Refused, UnicodeDecodeError):
+        text = ""
+    match = _CURSOR.fullmatch(text)
+    if match is None:
+        raise Refused(Rule.REQUEST, where, "Send the next_cursor of the last page, once and unchanged.")
+    return int(match.group(1)), match.group(2)
+
+
+def _read_client(given: Sequence[str]) -> str | None:
+    if not given:
+        return None
+    if len(given) > 1 or not 1 <= len(given[0]) <= MOST_SUBJECT or not given[0].isprintable():
+        hint = f"Send one subject of 1 to {MOST_SUBJECT} printable characters."
+        raise Refused(Rule.REQUEST, REQUEST.within("query", "client"), hint)
+    return given[0]
+
+
+async def decide(container: Container, caller: Caller, approval_id: str, state: ApprovalState) -> ApprovalShown:
+    """Approve or deny, on the word of a caller whose token is for that.
+
+    Raises:
+        Refused: ``token.limit``; ``approval.decided``; ``approval.self``.
+    """
+    check_unlimited(caller)
+    if not re.fullmatch(HANDLE, approval_id):
+        raise Refused(Rule.APPROVAL_DECIDED, REQUEST.within("approval_id"))
+    decision = DecisionRow(approval_id, caller.subject, state, int(container.clock.now()))
+    return shown(await container.database.change(repository.decide_approval, decision))
+
+
+def shown(row: ApprovalRow) -> ApprovalShown:
+    """Describe an approval for people."""
+    return ApprovalShown(
+        approval_id=row.approval_id,
+        client=row.client,
+        chain=list(row.parties),
+        target=row.target,
+        scope=" ".join(row.scopes),
+        interaction_id=row.interaction_id,
+        asked_at=row.asked_at,
+        expires_at=row.expires_at,
+    )

@@ -93,11 +93,10 @@ def posted(secret: bytes, registrations: Iterable[RegistrationRow]) -> tuple[lis
 
 def runs_of(places: Iterable[Row]) -> list[StatusRun]:
     """The statuses of rows of ``discovery_cards``, for the audit record."""
-    return [_run(**row) for row in places]
-
-
-def _run(*, context: Any, batch_id: Any, status: Any, position: Any, **_: object) -> StatusRun:
-    return StatusRun(context, FOUND, batch_id, NEVER, status, (position,))
+    found: Iterable[Mapping[str, Any]] = places
+    return [
+        StatusRun(row["context"], FOUND, row["batch_id"], NEVER, row["status"], (row["position"],)) for row in found
+    ]
 
 
 def remove_postings(connection: Connection, agent_id: str) -> None:

@@ -15,10 +15,9 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from issuer_service.agents.indexing import as_texts, decided_by
+from issuer_service.agents.audiences import Subjects, as_texts, decided_by, kept
 from issuer_service.agents.registration import list_uri, subjects_of
 from issuer_service.agents.schemas import REQUEST
-from issuer_service.agents.subjects import Subjects, kept
 from issuer_service.container import Container
 from issuer_service.discovery import postings_repository
 from issuer_service.discovery.records import DiscoveryCardRow, RenewalRow, SourceRow

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from issuer_service.access import Caller, check_context
-from issuer_service.agents.indexing import as_texts, decided_by
+from issuer_service.agents.audiences import as_texts, decided_by
 from issuer_service.agents.schemas import REQUEST
 from issuer_service.container import Container
 from issuer_service.discovery import repository

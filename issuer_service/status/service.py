@@ -1,26 +1,24 @@
 """Status changes, and Status List Tokens signed at each publication."""
 
 import asyncio
-import contextlib
 import gzip
 import hashlib
-import logging
 import re
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from issuer_service.access import Caller, check_agent
 from issuer_service.agents import lifecycle_repository
 from issuer_service.agents.registration import list_uri
-from issuer_service.agents.schemas import REQUEST, read_section
+from issuer_service.agents.schemas import REQUEST, Given, Interaction, Stored, read_section, without_nulls
 from issuer_service.audit.records import AuditEvent
 from issuer_service.container import Container, PublishedList
 from issuer_service.keys.repository import KeyUse
 from issuer_service.status import repository
 from issuer_service.status.records import STATUS_CHANGES, StatusChangeRow
 from issuer_service.status.repository import LIST_SIZE
-from issuer_service.status.schemas import StatusChange, StatusChanged
 from sdcard.encoding import parse_json_object
 from sdcard.errors import Refused
 from sdcard.instants import MAX_SKEW
@@ -29,12 +27,36 @@ from sdcard.jose.jws import Signer
 from sdcard.rules import Rule
 from sdcard.status_list import StatusValue, issue_status_list_token, pack_statuses
 
-# -- Publishing status lists, and changing statuses on the word of an agent's owner -----------------------------------
-
 _LIST_ID = re.compile("[0-9a-f]{32}")
 _BITS = 2
 _MOST_KEPT = 256
 """Tokens in memory, of up to 45 kB each, and compressed of up to 34 kB."""
+
+
+class StatusChange(Interaction):
+    """Selection of the agent's SD-Cards.
+
+    With neither member, all that have not expired.
+    """
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=without_nulls)
+
+    batch_id: Given[Stored] = Field(default=None, description="Only those of this Batch.")
+    context: Given[Stored] = Field(default=None, description="Only those of this context.")
+
+
+class StatusChanged(BaseModel):
+    """Number of SD-Cards whose status changed.
+
+    It is 0 when they had the status before, or when there are none.
+    """
+
+    agent_id: str
+    changed: int
+    public_at: int = Field(
+        description="Unix seconds from which status lists show it. The registry itself goes by it at once. A Verifier "
+        "may keep an older list for its `ttl` after that."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,39 +146,6 @@ def _publish(
     etag = f'"{hashlib.sha256(token).hexdigest()}"'
     kid = signer.public_key.thumbprint
     return PublishedList(instant, kid, token, etag, gzip.compress(token, mtime=0))
-
-
-# -- Dropping status lists that no SD-Card needs, beside the serving, now and then ------------------------------------
-# Nothing that goes wrong here stops the registry or makes a request wait: it is logged, and tried again next time.
-
-_log = logging.getLogger(__name__)
-
-_SECONDS = 600.0
-
-
-@asynccontextmanager
-async def dropping_lists(container: Container) -> AsyncIterator[None]:
-    """Drop expired lists for as long as the block lasts."""
-    stop = asyncio.Event()
-    task = asyncio.create_task(_keep_dropping(container, stop))
-    try:
-        yield
-    finally:
-        stop.set()
-        await task
-
-
-async def _keep_dropping(container: Container, stop: asyncio.Event) -> None:
-    while True:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_SECONDS):
-                await stop.wait()
-        if stop.is_set():
-            return
-        try:
-            await drop_expired_lists(container)
-        except Exception as error:  # whatever a database does: serving goes on
-            _log.error("no status list was dropped: %s", type(error).__name__)
 
 
 async def drop_expired_lists(container: Container) -> int:

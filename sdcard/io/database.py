@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import os
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -150,7 +150,7 @@ class Database:
             Refused: ``store.unavailable``.
         """
         with reachable():
-            return await self._in_time(self._run(lambda c: work(c, *arguments, **named), writes=False))
+            return await self._run(lambda c: work(c, *arguments, **named), False, self._longest)
 
     async def change(
         self, work: Callable[Concatenate[Connection, _P], _T], *arguments: _P.args, **named: _P.kwargs
@@ -166,10 +166,12 @@ class Database:
         """
         with reachable():
             for _ in range(_ATTEMPTS):
-                await self._take_turn()
-                running = asyncio.ensure_future(
-                    self._in_time(self._run(lambda c: work(c, *arguments, **named), writes=True))
-                )
+                try:
+                    async with asyncio.timeout(self._patience):
+                        await self._turns.acquire()
+                except TimeoutError:
+                    raise StoreUnavailable(Reason.LOCKED) from None
+                running = asyncio.ensure_future(self._run(lambda c: work(c, *arguments, **named), True, self._longest))
                 running.add_done_callback(self._end_turn)
                 try:
                     return await asyncio.shield(running)
@@ -177,13 +179,6 @@ class Database:
                     if not is_lost_race(error):
                         raise
         raise StoreUnavailable(Reason.LOCKED)
-
-    async def _take_turn(self) -> None:
-        try:
-            async with asyncio.timeout(self._patience):
-                await self._turns.acquire()
-        except TimeoutError:
-            raise StoreUnavailable(Reason.LOCKED) from None
 
     def _end_turn(self, work: "asyncio.Future[Any]") -> None:
         """Release the write lock.
@@ -213,25 +208,23 @@ class Database:
             return work(connection, *arguments, **named)
 
         with reachable():
-            return await self._run(on_snapshot, writes=False)
+            return await self._run(on_snapshot, False, None)
 
     async def migrate(self, work: Work[_T]) -> _T:
         """Do the work in one transaction, once, however long it takes."""
-        return await self._run(work, writes=True)
+        return await self._run(work, True, None)
 
-    async def _in_time(self, result: Awaitable[_T]) -> _T:
-        async with asyncio.timeout(self._longest):
-            return await result
-
-    async def _run(self, work: Work[_T], writes: bool) -> _T:
+    async def _run(self, work: Work[_T], writes: bool, seconds: float | None) -> _T:
+        """Do the work in a transaction, within these seconds."""
         if isinstance(self._engine, Engine):
             return await asyncio.get_running_loop().run_in_executor(self._threads, _run, self._engine, work, writes)
-        connection = await self._connect(self._engine)
-        try:
-            async with connection.begin() if writes else contextlib.nullcontext():
-                return await connection.run_sync(_whole(work))
-        finally:
-            await asyncio.shield(connection.close())
+        async with asyncio.timeout(seconds):
+            connection = await self._connect(self._engine)
+            try:
+                async with connection.begin() if writes else contextlib.nullcontext():
+                    return await connection.run_sync(_run_on, work)
+            finally:
+                await asyncio.shield(connection.close())
 
     async def _connect(self, engine: AsyncEngine) -> AsyncConnection:
         """Return a connection of the pool.
@@ -259,7 +252,7 @@ class Database:
                 file = file_of(self._engine.url)
                 await asyncio.get_running_loop().run_in_executor(self._threads, allocate_beside, file)
             else:
-                await self._in_time(self._run(spill, writes=False))
+                await self._run(spill, False, self._longest)
 
     def connections_in_use(self) -> int:
         """Count the pool's connections in use."""
@@ -277,28 +270,24 @@ class Database:
 
 
 def _run(engine: Engine, work: Work[_T], writes: bool) -> _T:
-    if not writes:
-        with engine.connect() as connection:
-            return _whole(work)(connection)
-    with engine.begin() as connection:
-        begin_writing(connection)
-        return _whole(work)(connection)
+    with engine.connect() as connection:
+        if not writes:
+            return _run_on(connection, work)
+        with connection.begin():
+            begin_writing(connection)
+            return _run_on(connection, work)
 
 
-def _whole(work: Work[_T]) -> Work[_T]:
-    """Wrap work so that it leaves no open result.
+def _run_on(connection: Connection, work: Work[_T]) -> _T:
+    """Do the work, and leave no open result.
 
     An open result keeps its snapshot of a SQLite file. The next user of the connection could not write
     (``SQLITE_BUSY_SNAPSHOT``).
     """
-
-    def whole(connection: Connection) -> _T:
-        found = work(connection)
-        if isinstance(found, Result | MappingResult | ScalarResult):
-            found.close()
-        return found
-
-    return whole
+    found = work(connection)
+    if isinstance(found, Result | MappingResult | ScalarResult):
+        found.close()
+    return found
 
 
 def begin_writing(connection: Connection) -> None:

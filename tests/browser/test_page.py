@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from playwright.sync_api import Browser, Page
 
 from inspector.join import joined, write_page
-from issuer_service.pages import endpoints
+from issuer_service.wellknown import pages_router
 from tests.browser import attacks
 from tests.browser.pages import ADDRESS, Watched
 from tests.external.node_peers import installed
@@ -40,7 +40,7 @@ def address_of(where: str) -> Iterator[str]:
         yield ADDRESS
         return
     app = FastAPI()
-    app.include_router(endpoints.router)
+    app.include_router(pages_router)
     with served(app) as url:
         yield f"{url}/inspector"
 

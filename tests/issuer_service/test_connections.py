@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from issuer_service import connections
-from issuer_service.connections import MOST_HOPS, client_address, neighbourhood
+from issuer_service import rate_limit as connections
+from issuer_service.rate_limit import MOST_HOPS, client_address, neighbourhood
 from issuer_service.server import bind, running
 from tests.issuer_service.desk import Desk
 

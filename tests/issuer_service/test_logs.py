@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from issuer_service.logs import LogFormat, LogLevel, logging_to
+from issuer_service.monitoring import LogFormat, LogLevel, logging_to
 
 OURS = logging.getLogger("issuer_service.test")
 FOREIGN = logging.getLogger("foreign.library")

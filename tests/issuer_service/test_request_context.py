@@ -16,7 +16,7 @@ from starlette.types import Message
 
 from issuer_service.app import create_app
 from issuer_service.container import Bounds
-from issuer_service.logs import logging_to
+from issuer_service.monitoring import logging_to
 from issuer_service.request_context import digest_of, read_json_body, read_small_json_body
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, request, request_with_card
 from tests.issuer_service.test_app import BrokenSalts

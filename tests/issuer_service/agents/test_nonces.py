@@ -14,6 +14,7 @@ from sdcard.io.used_nonces import SharedKey
 from sdcard.nonces import NoncePurpose, NonceTerms, make_nonce
 from sdcard.possession import prove_possession
 from tests.issuer_service.desk import HOLDER, Desk, OpenDesk, ask, assert_refused, jwk, on_both_databases, request
+from tests.postgres import query
 from tests.world import ISSUER, NOW, RecordingSalts, at_once, key
 
 AGENT = "ai-assistant-v2"
@@ -223,3 +224,13 @@ def test_where_proofs_are_demanded_nothing_is_registered_without(desk: Desk) -> 
         registry.done("POST", f"/agents/{AGENT}/keys", change)
 
     assert possessions(desk) == ["not-proven", "proven", "proven", "proven"]
+
+
+@on_both_databases
+def test_a_registration_with_a_nonce_of_an_outdated_key_has_the_key_read_again(desk: Desk) -> None:
+    """The database lost the key, as a restored one has, and no process was told."""
+    with desk.open() as registry:
+        outdated = nonce(registry)
+        query(desk.url, "DELETE FROM used_nonces")
+        assert_refused(registry.post(request(proofs=[proof(outdated)])), 422, ("proof.nonce", "request/proofs"))
+        registry.register(request(proofs=[proof(nonce(registry))]))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from issuer_service.access import Limit, Scope
-from issuer_service.agents.subjects import Subjects
+from issuer_service.agents.audiences import Subjects
 from issuer_service.container import Container
 from issuer_service.discovery.records import Audience
 from issuer_service.settings import SubjectPer
