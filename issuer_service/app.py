@@ -31,7 +31,7 @@ from issuer_service.monitoring import places
 from issuer_service.problems import problem_response
 from issuer_service.rate_limit import RateLimited
 from issuer_service.request_context import RequestContexts, is_limited, request_context_of
-from issuer_service.routes import Directory, EveryGet, components, refusals
+from issuer_service.routes import HeadAndCors, RouteIndex, components, refusals
 from issuer_service.status import endpoints as status
 from issuer_service.status.service import StatusChange, drop_expired_lists
 from sdcard.errors import Part, Refused, Where
@@ -63,7 +63,7 @@ class _Registry(FastAPI):
 
         Starlette's own would answer errors, which ``Refusals`` does.
         """
-        app: ASGIApp = Directory(self.routes, AsyncExitStackMiddleware(self.router))
+        app: ASGIApp = RouteIndex(self.routes, AsyncExitStackMiddleware(self.router))
         for layer, arguments, named in reversed(self.user_middleware):
             app = layer(app, *arguments, **named)
         return app
@@ -93,7 +93,7 @@ def create_app(container: Container) -> FastAPI:
     app.state.container = container
     app.add_middleware(Refusals)
     app.add_middleware(RequestContexts, container=container, answer=_too_often)
-    app.add_middleware(EveryGet)
+    app.add_middleware(HeadAndCors)
     return app
 
 
@@ -254,6 +254,6 @@ def _methods(scope: Scope, found: str) -> str:
 
 
 def _with_head(methods: Iterable[str]) -> str:
-    """Methods as `Allow` lists them. Where GET is answered, HEAD is (``EveryGet``)."""
+    """Methods as `Allow` lists them. Where GET is answered, HEAD is (``HeadAndCors``)."""
     named = {method.upper() for method in methods}
     return ", ".join(sorted(named | {"HEAD"} if "GET" in named else named))

@@ -20,7 +20,7 @@ from issuer_service.discovery.postings_repository import DiscoverySecret
 from issuer_service.keys.ring import KeyRing
 from issuer_service.keys.sealing import Vault
 from issuer_service.monitoring import Metrics, Readiness
-from issuer_service.rate_limit import Network, Rates, Shares, Turns
+from issuer_service.rate_limit import ConcurrencyLimit, FairSemaphore, Network, RateLimits
 from issuer_service.settings import ProofPolicy, Settings, SubjectPer
 from sdcard.cards.a2a.signatures import NOBODY, CardSigners
 from sdcard.cards.detect import KNOWN_FORMATS
@@ -69,9 +69,9 @@ class Bounds:
     """Of all SD-Cards of one Batch together; each costs a hash."""
     batch_bytes: int = 33_554_432
     """The same in bytes: the answer holds them all."""
-    answer_bytes: int = 4_194_304
+    response_bytes: int = 4_194_304
     """Of an answer that is kept because of an Idempotency-Key."""
-    answers_bytes: int = 67_108_864
+    stored_response_bytes: int = 67_108_864
     """Of all that are kept for one subject together."""
 
 
@@ -228,17 +228,17 @@ class Container:
     subject_per: SubjectPer = SubjectPer.AGENT
     limits: Limits = DEFAULT_LIMITS
     bounds: Bounds = Bounds()
-    turns: Turns = field(default_factory=lambda: Turns(_BATCHES_AT_ONCE), repr=False)
+    turns: FairSemaphore = field(default_factory=lambda: FairSemaphore(_BATCHES_AT_ONCE), repr=False)
     authorization_server: AuthorizationServer | None = None
     metrics: Metrics = field(default_factory=Metrics, repr=False)
     readiness: Readiness = field(default_factory=Readiness, repr=False)
-    rates: Rates = field(default_factory=Rates)
+    rates: RateLimits = field(default_factory=RateLimits)
     trusted_proxies: tuple[Network, ...] = ()
     request_ids: SaltSource = field(default_factory=SystemSalts)
     delegation: DelegationTerms = DelegationTerms()
     console: bool = False
     renewing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
-    shares: Shares = field(default_factory=Shares, repr=False)
+    shares: ConcurrencyLimit = field(default_factory=ConcurrencyLimit, repr=False)
     verification_cache: VerificationCache = field(default_factory=VerificationCache, repr=False)
     nonce_key: SharedKey = field(init=False, repr=False)
     discovery_secret: DiscoverySecret = field(init=False, repr=False)
@@ -274,7 +274,7 @@ def _plain(value: object) -> object:
     return tuple(map(_plain, value)) if isinstance(value, tuple) else str(value)
 
 
-def build_wiring(settings: Settings, vault: Vault) -> Container:
+def build_container(settings: Settings, vault: Vault) -> Container:
     """The registry that the settings describe, on the system's clock and randomness.
 
     Args:
@@ -304,11 +304,11 @@ def build_wiring(settings: Settings, vault: Vault) -> Container:
         subject_per=settings.subject_per,
         bounds=Bounds(body_bytes=settings.body_limit),
         authorization_server=_authorization_server(settings),
-        rates=Rates(
-            Rates.for_addresses(settings.address_requests_per_minute),
-            Rates.for_tokens(settings.token_requests_per_minute),
-            Rates.for_failures(settings.bad_tokens_per_minute),
-            Rates.for_conflicts(settings.bad_tokens_per_minute),
+        rates=RateLimits(
+            RateLimits.for_addresses(settings.address_requests_per_minute),
+            RateLimits.for_tokens(settings.token_requests_per_minute),
+            RateLimits.for_failures(settings.bad_tokens_per_minute),
+            RateLimits.for_conflicts(settings.bad_tokens_per_minute),
         ),
         trusted_proxies=settings.trusted_proxies,
         delegation=DelegationTerms(

@@ -25,7 +25,7 @@ from issuer_service.agents.registration import (
 )
 from issuer_service.agents.schemas import REQUEST
 from issuer_service.audit.records import AuditEvent, Possession
-from issuer_service.container import Container, build_wiring
+from issuer_service.container import Container, build_container
 from issuer_service.discovery.postings_repository import DiscoverySecret
 from issuer_service.keys.opening import open_vault
 from issuer_service.keys.repository import KeyNotInUse
@@ -78,7 +78,7 @@ _IMPORTED = Change(AuditEvent.AGENT_REGISTERED, Possession.NOT_PROVEN, None, Non
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class ImportChunk:
     """Some lines of the file, and where their status entries are.
 
     Attributes:
@@ -95,7 +95,7 @@ class Lines:
 
 
 @dataclass(frozen=True, slots=True)
-class Worked:
+class ImportResult:
     """Results of lines: rows to write in order, lines without work, and refusals."""
 
     rows: tuple[tuple[int, RegistrationRow], ...]
@@ -138,18 +138,18 @@ def _end_with_parent() -> None:
 async def _open(settings: Settings) -> Container:
     database = open_database(settings.database_url)
     try:
-        return build_wiring(settings, await open_vault(settings, database))
+        return build_container(settings, await open_vault(settings, database))
     finally:
         await database.close()
 
 
-def work(given: Lines) -> Worked:
+def work(given: ImportChunk) -> ImportResult:
     """Do it, in a process that was prepared."""
     (process,) = _process
     return process.loop.run_until_complete(work_on(process.container, given))
 
 
-async def work_on(container: Container, given: Lines) -> Worked:
+async def work_on(container: Container, given: ImportChunk) -> ImportResult:
     """Do it with this container."""
     now = container.clock.now()
     terms, keys = await terms_of(container, now, ProofPolicy.ACCEPTED), await container.keys.current()
@@ -182,7 +182,7 @@ async def work_on(container: Container, given: Lines) -> Worked:
             refused.append((number, tuple(refusal.findings)))
         else:
             rows.append((number, row))
-    return Worked(tuple(rows), tuple(there), tuple(refused))
+    return ImportResult(tuple(rows), tuple(there), tuple(refused))
 
 
 # -- An import: lines to processes, their results to the database in batches ------------------------------------------
@@ -292,7 +292,7 @@ async def _register(asked: Importing, pool: Executor, outcome: Outcome, first: i
     left = dict(enumerate(lines, first))
     for _ in range(_ATTEMPTS):
         statuses = await _choose(asked, len(left) * len(asked.contexts))
-        given = Lines(tuple(left.items()), asked.subject, asked.contexts, statuses)
+        given = ImportChunk(tuple(left.items()), asked.subject, asked.contexts, statuses)
         try:
             worked = await asyncio.get_running_loop().run_in_executor(pool, work, given)
             await _write(asked, outcome, worked, left)
@@ -323,7 +323,7 @@ async def _choose(asked: Importing, count: int) -> Sequence[StatusRow]:
     return found
 
 
-async def _write(asked: Importing, outcome: Outcome, worked: Worked, left: dict[int, bytes]) -> None:
+async def _write(asked: Importing, outcome: Outcome, worked: ImportResult, left: dict[int, bytes]) -> None:
     """Write all in one transaction; on a refusal, write each in its own."""
     rows = [row for _, row in worked.rows]
     if not rows:

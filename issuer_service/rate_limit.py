@@ -169,7 +169,7 @@ SECONDS = 2.0
 """Longest wait of a caller for its own look-ups."""
 
 
-class Turns:
+class FairSemaphore:
     """A limit on concurrent work, and on queued work of each subject.
 
     So the next subject does not wait long.
@@ -189,7 +189,7 @@ class Turns:
             yield
 
 
-class Shares:
+class ConcurrencyLimit:
     """The places of callers, for one event loop.
 
     Nothing is kept of who asks for nothing.
@@ -247,7 +247,7 @@ class RateLimited(Refused):
         self.headers: Mapping[str, str] = {"Retry-After": str(max(1, math.ceil(seconds)))}
 
 
-class Buckets:
+class TokenBuckets:
     """A rate limit with a bucket for each key.
 
     ``hint`` explains a refusal; ``per_minute`` 0 is no limit.
@@ -308,7 +308,7 @@ class Buckets:
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class RateLimits:
     """The registry's rate limits.
 
     Attributes:
@@ -319,31 +319,33 @@ class Rates:
             registers nothing for a while: to refuse only what is taken would tell as much as the conflict.
     """
 
-    addresses: Buckets = field(default_factory=lambda: Rates.for_addresses(12_000))
-    tokens: Buckets = field(default_factory=lambda: Rates.for_tokens(6_000))
-    failures: Buckets = field(default_factory=lambda: Rates.for_failures(60))
-    conflicts: Buckets = field(default_factory=lambda: Rates.for_conflicts(60))
+    addresses: TokenBuckets = field(default_factory=lambda: RateLimits.for_addresses(12_000))
+    tokens: TokenBuckets = field(default_factory=lambda: RateLimits.for_tokens(6_000))
+    failures: TokenBuckets = field(default_factory=lambda: RateLimits.for_failures(60))
+    conflicts: TokenBuckets = field(default_factory=lambda: RateLimits.for_conflicts(60))
 
     @staticmethod
-    def for_addresses(per_minute: int) -> Buckets:
+    def for_addresses(per_minute: int) -> TokenBuckets:
         """Limit the requests of one address."""
-        return Buckets(per_minute, "Too many requests come from this address.")
+        return TokenBuckets(per_minute, "Too many requests come from this address.")
 
     @staticmethod
-    def for_tokens(per_minute: int) -> Buckets:
+    def for_tokens(per_minute: int) -> TokenBuckets:
         """Limit the requests with one token."""
-        return Buckets(per_minute, "Too many requests come with this token.")
+        return TokenBuckets(per_minute, "Too many requests come with this token.")
 
     @staticmethod
-    def for_failures(per_minute: int) -> Buckets:
+    def for_failures(per_minute: int) -> TokenBuckets:
         """Limit the bad tokens from one address."""
-        return Buckets(per_minute, "Too many bad tokens come from this address.")
+        return TokenBuckets(per_minute, "Too many bad tokens come from this address.")
 
     @staticmethod
-    def for_conflicts(per_minute: int) -> Buckets:
+    def for_conflicts(per_minute: int) -> TokenBuckets:
         """Limit the conflicts of one subject."""
-        return Buckets(per_minute, "Too many registrations met an agent id or key that is not yours.")
+        return TokenBuckets(per_minute, "Too many registrations met an agent id or key that is not yours.")
 
 
-UNLIMITED = Rates(Rates.for_addresses(0), Rates.for_tokens(0), Rates.for_failures(0), Rates.for_conflicts(0))
+UNLIMITED = RateLimits(
+    RateLimits.for_addresses(0), RateLimits.for_tokens(0), RateLimits.for_failures(0), RateLimits.for_conflicts(0)
+)
 """For a registry of a moment, which nobody else can reach."""

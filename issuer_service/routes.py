@@ -26,7 +26,7 @@ SENT_METHOD = "sdcard.method"
 """The member of a request's scope with the method that the client sent, where it is another one."""
 
 
-class DirectRoute(APIRoute):
+class FastRoute(APIRoute):
     """A route whose endpoint takes the request and gives the response.
 
     FastAPI describes it, and has nothing to find out or to convert: that would take as long as a look-up. So it has no
@@ -47,14 +47,14 @@ class DirectRoute(APIRoute):
         await response(scope, receive, send)
 
 
-class Directory:
+class RouteIndex:
     """Index of direct routes by method and path.
 
     Without it, a router tries one route after the other.
     """
 
     def __init__(self, routes: Sequence[BaseRoute], router: ASGIApp) -> None:
-        direct = [route for route in routes if isinstance(route, DirectRoute) and not route.param_convertors]
+        direct = [route for route in routes if isinstance(route, FastRoute) and not route.param_convertors]
         self._answers = {(method, route.path): route.answer for route in direct for method in route.methods or ()}
         self._router = router
 
@@ -64,7 +64,7 @@ class Directory:
         await (answer or self._router)(scope, receive, send)
 
 
-class EveryGet:
+class HeadAndCors:
     """Middleware for HEAD wherever GET is served, and CORS for public documents.
 
     An answer to HEAD has the headers of GET and no body (RFC 9110 9.1, 9.3.2). CORS is by path, so refusals of public
@@ -130,7 +130,7 @@ def container_of(request: Request) -> Container:
     return container or request.app.state.container
 
 
-def bind_wiring(request: Request, container: Container) -> None:
+def bind_container(request: Request, container: Container) -> None:
     """Bind a request to this container, whatever the application's own is."""
     request.scope[_BOUND] = container
 

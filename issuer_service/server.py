@@ -17,7 +17,7 @@ import uvicorn
 
 from issuer_service.app import create_app
 from issuer_service.configuration import check_fit_to_serve
-from issuer_service.container import Container, build_wiring
+from issuer_service.container import Container, build_container
 from issuer_service.keys.opening import prepare_keys
 from issuer_service.monitoring import logging_to, offered
 from issuer_service.rate_limit import BoundedProtocol
@@ -113,12 +113,12 @@ def serve(settings: Settings, started: Callable[[str], None] = lambda url: None)
         started: called with the URL once the registry answers there.
 
     Raises:
-        Misuse, Refused, OSError: as ``check_fit_to_serve``, ``tls_of``, ``bind``, ``prepare_keys``, ``build_wiring``.
+        Misuse, Refused, OSError: as ``check_fit_to_serve``, ``bind``, ``prepare_keys``, ``build_container``.
     """
     check_fit_to_serve(settings)
     tls = tls_of(settings)
     with logging_to(None, settings.log_format, settings.log_level), bind(settings.host, settings.port) as listening:
-        container = build_wiring(settings, prepare_keys(settings))
+        container = build_container(settings, prepare_keys(settings))
         address = address_of(listening, "https" if tls else "http")
 
         def tell() -> None:

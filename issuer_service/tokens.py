@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, select
 
-from issuer_service.audit.records import AuditEvent, AuditRow, Written
+from issuer_service.audit.records import AuditEvent, AuditRow, WrittenRows
 from issuer_service.audit.repository import append_audit
 from issuer_service.db.state import NAME_LENGTH
 from issuer_service.db.tables import sessions, tokens
@@ -85,7 +85,7 @@ def add_token(connection: Connection, token: TokenRow) -> None:
     }
     connection.execute(insert(tokens), row)
     told = {"token": (token.digest[:NAME_LENGTH],), "subject": (token.subject,), "scopes": token.scopes, **token.limits}
-    written = Written({"tokens": [row]})
+    written = WrittenRows({"tokens": [row]})
     append_audit(connection, AuditRow(AuditEvent.TOKEN_ADDED, token.created_at, "", "", "", told, written=written))
 
 
@@ -93,7 +93,7 @@ def delete_token(connection: Connection, digest: str, at: int) -> None:
     """Forget a token, if it is there."""
     if connection.execute(delete(tokens).where(tokens.c.digest == digest)).rowcount:
         named = (digest[:NAME_LENGTH],)
-        written = Written(gone={"tokens": named})
+        written = WrittenRows(gone={"tokens": named})
         append_audit(connection, AuditRow(AuditEvent.TOKEN_REVOKED, at, "", "", "", {"token": named}, written=written))
 
 
@@ -134,7 +134,7 @@ def add_session(connection: Connection, session: SessionRow, at: int) -> None:
     same = select(sessions.c.digest).where(sessions.c.token == token.digest)
     newest = same.order_by(is_made(sessions.c.created_at, at).desc(), sessions.c.created_at.desc(), sessions.c.digest)
     ended += _forget(connection, sessions.c.digest.in_(newest.offset(MOST_SESSIONS).limit(_CLEARED)))
-    written = Written({"sessions": [row]}, {"sessions": ended} if ended else {})
+    written = WrittenRows({"sessions": [row]}, {"sessions": ended} if ended else {})
     append_audit(connection, _audit_row(AuditEvent.SESSION_OPENED, at, token.subject, session.digest, written))
 
 
@@ -151,7 +151,7 @@ def end_session(connection: Connection, digest: str, at: int) -> None:
     this = sessions.c.digest == digest
     subject = connection.execute(select(sessions.c.subject).where(this)).scalar()
     if ended := _forget(connection, this):
-        written = Written(gone={"sessions": ended})
+        written = WrittenRows(gone={"sessions": ended})
         append_audit(connection, _audit_row(AuditEvent.SESSION_ENDED, at, str(subject), digest, written))
 
 
@@ -161,7 +161,7 @@ def _forget(connection: Connection, which: ColumnElement[bool]) -> list[str]:
     return [digest[:NAME_LENGTH] for digest in deleted]
 
 
-def _audit_row(event: AuditEvent, at: int, subject: str, digest: str, written: Written) -> AuditRow:
+def _audit_row(event: AuditEvent, at: int, subject: str, digest: str, written: WrittenRows) -> AuditRow:
     return AuditRow(event, at, subject, "", "", {"session": (digest[:NAME_LENGTH],)}, written=written)
 
 

@@ -1,4 +1,4 @@
-"""Public documents: the Issuer's metadata, its keys, the registry's health, the inspector.
+"""Public documents: metadata of the Issuer, keys, health, the inspector.
 
 It comes from the settings and the keys in use; the ``Host`` that a client sends names nothing (SD-JWT VC 4, VC-13;
 RFC 7517 5; RFC 9901 9.8, R-35).

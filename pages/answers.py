@@ -137,10 +137,10 @@ DPOP-20 | partly | issuer_service/delegation/schemas.py:ServerMetadata | tests/i
 TOKEN_EXCHANGE = """
 TX-1 | met | issuer_service/delegation/schemas.py:parse_form issuer_service/delegation/schemas.py:read_exchange | tests/issuer_service/delegation/test_service.py |
 TX-2 | met | issuer_service/delegation/schemas.py:read_exchange | tests/issuer_service/delegation/test_service.py |
-TX-3 | stricter | issuer_service/delegation/schemas.py:read_exchange issuer_service/delegation/subjects.py:read_held | tests/issuer_service/delegation/test_service.py | An actor token is an SD-Card, and stands beside an access token alone: the other subject tokens say who acts.
+TX-3 | stricter | issuer_service/delegation/schemas.py:read_exchange issuer_service/delegation/subjects.py:read_presented | tests/issuer_service/delegation/test_service.py | An actor token is an SD-Card, and stands beside an access token alone: the other subject tokens say who acts.
 TX-4 | stricter | issuer_service/delegation/schemas.py:_target | tests/issuer_service/delegation/test_service.py | One target for a token; `scope` is required.
 TX-5 | partly | issuer_service/delegation/schemas.py:read_exchange | tests/issuer_service/delegation/test_service.py | `access_token`, and the SD-Card's own type; no `jwt`, refresh, ID or SAML tokens.
-TX-6 | met | issuer_service/delegation/subjects.py:read_held | tests/issuer_service/delegation/test_service.py tests/issuer_service/delegation/test_endpoints.py | That an identity provider revoked its own JWT is not known here; it holds until its `exp`.
+TX-6 | met | issuer_service/delegation/subjects.py:read_presented | tests/issuer_service/delegation/test_service.py tests/issuer_service/delegation/test_endpoints.py | That an identity provider revoked its own JWT is not known here; it holds until its `exp`.
 TX-7 | met | issuer_service/delegation/schemas.py:TokenIssued | tests/issuer_service/delegation/test_endpoints.py |
 TX-8 | met | issuer_service/delegation/schemas.py:oauth_error | tests/issuer_service/delegation/test_service.py tests/issuer_service/delegation/test_endpoints.py | Approvals have the codes of RFC 8628, which is for another grant.
 TX-9 | stricter | sdcard/delegation.py:parse_chain | tests/sdcard/test_delegation.py | An actor has `sub` and `act`, nothing else. Earlier actors permit nothing; they only refuse: nobody is in a chain twice, and it ends with the first of them that does.

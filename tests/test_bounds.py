@@ -21,9 +21,9 @@ KEEPING = {
         "Queue",
     ),
     *(
-        "Buckets",
-        "Shares",
-        "Turns",
+        "TokenBuckets",
+        "ConcurrencyLimit",
+        "FairSemaphore",
         "_UsedNonces",
         "ThreadPoolExecutor",
         "Queue",
@@ -106,15 +106,15 @@ PLACES: dict[Why, str] = {
         sdcard/io/replay_cache.py:MemoryChallengeRecord._used
     """,
     Why.EACH: """
-        issuer_service/rate_limit.py:Buckets._levels issuer_service/rate_limit.py:Shares._places
-        issuer_service/rate_limit.py:Turns._own issuer_service/container.py:Container.turns
+        issuer_service/rate_limit.py:TokenBuckets._levels issuer_service/rate_limit.py:ConcurrencyLimit._places
+        issuer_service/rate_limit.py:FairSemaphore._own issuer_service/container.py:Container.turns
         issuer_service/container.py:Container.shares
     """,
     Why.OWNED: """
         sdcard/io/database.py:Database._turns sdcard/io/database.py:Database._threads
         sdcard/io/lookups.py:SqliteLookups._places sdcard/io/lookups.py:SqliteLookups._threads
         sdcard/io/lookups.py:_Lane._places sdcard/io/lookups.py:_Lane._idle
-        issuer_service/rate_limit.py:Turns._all issuer_service/monitoring.py:Readiness._asked
+        issuer_service/rate_limit.py:FairSemaphore._all issuer_service/monitoring.py:Readiness._asked
     """,
 }
 TABLES = {

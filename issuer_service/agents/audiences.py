@@ -1,4 +1,4 @@
-"""What differs by audience: the ``sub`` of SD-Cards, and search terms."""
+"""Values per audience: the ``sub`` of SD-Cards, and search terms."""
 
 import hashlib
 from collections.abc import Iterable

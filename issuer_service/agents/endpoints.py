@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response, Security
 
 from issuer_service.access import Scope
 from issuer_service.agents import lifecycle, registration
-from issuer_service.agents.idempotency import IDEMPOTENCY_KEY, REFUSALS, repeatable
+from issuer_service.agents.idempotency import IDEMPOTENCY_KEY, REFUSALS, read_idempotent_request
 from issuer_service.agents.nonces import NonceIssued, issue_nonce
 from issuer_service.agents.schemas import (
     MOST_LISTED,
@@ -22,13 +22,13 @@ from issuer_service.agents.schemas import (
     Renewal,
 )
 from issuer_service.request_context import authorize, read_json_body, read_small_json_body
-from issuer_service.routes import BEARER, DirectRoute, FromContainer, container_of, json_body, refusals
+from issuer_service.routes import BEARER, FastRoute, FromContainer, container_of, json_body, refusals
 from sdcard.errors import Refused
 from sdcard.rules import Rule
 
 # -- ``POST /agents/register`` (SD-Card 3.3.1), and ``POST /nonces`` for proofs ---------------------------------------
 
-router = APIRouter(tags=["registration"], route_class=DirectRoute)
+router = APIRouter(tags=["registration"], route_class=FastRoute)
 
 _SECURITY: dict[str, Any] = {"security": [{BEARER.scheme_name: []}]}
 _NONCE_REFUSALS = refusals(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.SERVICE_UNAVAILABLE)
@@ -50,7 +50,11 @@ async def register_agent(request: Request) -> Response:
     container = container_of(request)
     caller = await authorize(request, container, Scope.AGENTS_REGISTER)
     body = await read_json_body(request, container.bounds)
-    asked = repeatable(request, caller, "register", body) if IDEMPOTENCY_KEY["name"] in request.headers else None
+    asked = (
+        read_idempotent_request(request, caller, "register", body)
+        if IDEMPOTENCY_KEY["name"] in request.headers
+        else None
+    )
     return _created(await registration.register_agent(container, caller, body, asked))
 
 
@@ -159,7 +163,7 @@ async def renew_agent(agent_id: str, request: Request, container: FromContainer)
     """
     caller = await authorize(request, container, Scope.AGENTS_REGISTER)
     body = await read_small_json_body(request, container.bounds)
-    asked = repeatable(request, caller, f"renew {agent_id}", body)
+    asked = read_idempotent_request(request, caller, f"renew {agent_id}", body)
     return _created(await lifecycle.renew_agent(container, caller, agent_id, body, asked))
 
 
@@ -176,5 +180,5 @@ async def change_keys(agent_id: str, request: Request, container: FromContainer)
     """Issue an agent's SD-Cards again, bound to other keys."""
     caller = await authorize(request, container, Scope.AGENTS_REGISTER)
     body = await read_json_body(request, container.bounds)
-    asked = repeatable(request, caller, f"keys {agent_id}", body)
+    asked = read_idempotent_request(request, caller, f"keys {agent_id}", body)
     return _created(await lifecycle.change_keys(container, caller, agent_id, body, asked))

@@ -20,7 +20,7 @@ from starlette.requests import Request
 
 from issuer_service.access import Caller
 from issuer_service.agents import lifecycle_repository
-from issuer_service.agents.records import KEPT_SECONDS, AnswerRow
+from issuer_service.agents.records import KEPT_SECONDS, StoredResponse
 from issuer_service.agents.schemas import REQUEST
 from issuer_service.container import Bounds
 from issuer_service.routes import refusals
@@ -60,7 +60,7 @@ _ZERO = bytes(12)
 
 
 @dataclass(frozen=True, slots=True)
-class Repeatable:
+class IdempotentRequest:
     """A request that its caller may repeat.
 
     Attributes:
@@ -76,7 +76,7 @@ class Repeatable:
     subject: str
 
 
-def repeatable(request: Request, caller: Caller, action: str, body: bytes) -> Repeatable | None:
+def read_idempotent_request(request: Request, caller: Caller, action: str, body: bytes) -> IdempotentRequest | None:
     """Return the request as one that may be retried; None without an Idempotency-Key.
 
     Args:
@@ -93,7 +93,7 @@ def repeatable(request: Request, caller: Caller, action: str, body: bytes) -> Re
         return None
     if len(keys) > 1 or not re.fullmatch(KEY_PATTERN, keys[0]):
         raise Refused(Rule.REQUEST, WHERE, "Send one key of 1 to 255 printable ASCII characters, such as a UUID.")
-    return Repeatable(
+    return IdempotentRequest(
         digest=_digest(caller.subject, keys[0].strip('"')),
         request=_digest(action, hashlib.sha256(body).hexdigest()),
         token=parse_credentials(request.headers.getlist("authorization")),
@@ -101,31 +101,35 @@ def repeatable(request: Request, caller: Caller, action: str, body: bytes) -> Re
     )
 
 
-async def earlier_answer(database: Database, asked: Repeatable, now: Instant) -> bytes | None:
+async def find_earlier_response(database: Database, asked: IdempotentRequest, now: Instant) -> bytes | None:
     """The answer that this request was given before, byte for byte.
 
     Raises:
-        Refused: as ``open_answer``.
+        Refused: as ``open_response``.
     """
-    kept = await database.read(lifecycle_repository.find_answer, asked.digest, int(now))
-    return None if kept is None else open_answer(kept, asked)
+    kept = await database.read(lifecycle_repository.find_response, asked.digest, int(now))
+    return None if kept is None else open_response(kept, asked)
 
 
-def seal_answer(answer: bytes, asked: Repeatable, salts: SaltSource, now: Instant, bounds: Bounds) -> AnswerRow:
+def seal_response(
+    answer: bytes, asked: IdempotentRequest, salts: SaltSource, now: Instant, bounds: Bounds
+) -> StoredResponse:
     """An answer as it is kept.
 
     Raises:
         Refused: ``limit.bytes`` for one that is too long to be kept.
     """
-    if len(answer) > bounds.answer_bytes:
+    if len(answer) > bounds.response_bytes:
         hint = "The answer would be too long to keep: ask for fewer keys or contexts, or without Idempotency-Key."
         raise Refused(Rule.LIMIT_BYTES, WHERE, hint)
     salt = draw_salts(salts, _SALTS)
     sealed = salt + _cipher(asked, salt).encrypt(_ZERO, answer, _bound_to(asked))
-    return AnswerRow(asked.digest, asked.subject, asked.request, sealed, int(now) + KEPT_SECONDS, bounds.answers_bytes)
+    return StoredResponse(
+        asked.digest, asked.subject, asked.request, sealed, int(now) + KEPT_SECONDS, bounds.stored_response_bytes
+    )
 
 
-def open_answer(kept: AnswerRow, asked: Repeatable) -> bytes:
+def open_response(kept: StoredResponse, asked: IdempotentRequest) -> bytes:
     """Open a sealed response.
 
     Raises:
@@ -145,11 +149,11 @@ def open_answer(kept: AnswerRow, asked: Repeatable) -> bytes:
         raise Refused(Rule.IDEMPOTENCY_UNREADABLE, WHERE, hint) from None
 
 
-def _cipher(asked: Repeatable, salt: bytes) -> AESGCM:
+def _cipher(asked: IdempotentRequest, salt: bytes) -> AESGCM:
     return AESGCM(HKDF(SHA256(), 32, salt, _INFO).derive(asked.token.encode()))
 
 
-def _bound_to(asked: Repeatable) -> bytes:
+def _bound_to(asked: IdempotentRequest) -> bytes:
     return f"{asked.digest} {asked.request}".encode()
 
 

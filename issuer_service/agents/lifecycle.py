@@ -12,7 +12,7 @@ from typing import Any
 
 from issuer_service.access import Caller, agent_prefixes, check_agent
 from issuer_service.agents import lifecycle_repository
-from issuer_service.agents.idempotency import Repeatable, earlier_answer
+from issuer_service.agents.idempotency import IdempotentRequest, find_earlier_response
 from issuer_service.agents.reading import read_request
 from issuer_service.agents.records import AgentChanged, AgentRow, DeletionRow, IssuedRow
 from issuer_service.agents.registration import Change, issue, read, terms_of
@@ -47,7 +47,7 @@ _LIMIT = REQUEST.within("query", "limit")
 
 
 async def renew_agent(
-    container: Container, caller: Caller, agent_id: str, body: bytes, asked: Repeatable | None = None
+    container: Container, caller: Caller, agent_id: str, body: bytes, asked: IdempotentRequest | None = None
 ) -> bytes:
     """Issue a Batch like the agent's last one, under the present policy.
 
@@ -68,7 +68,7 @@ async def renew_agent(
 
 
 async def change_keys(
-    container: Container, caller: Caller, agent_id: str, body: bytes, asked: Repeatable | None = None
+    container: Container, caller: Caller, agent_id: str, body: bytes, asked: IdempotentRequest | None = None
 ) -> bytes:
     """Issue a Batch like the agent's last one, bound to other keys.
 
@@ -98,13 +98,13 @@ async def _issue_again(
     agent_id: str,
     event: AuditEvent,
     request: Callable[[AgentRow], JsonObject],
-    asked: Repeatable | None,
+    asked: IdempotentRequest | None,
 ) -> bytes:
     """Issue for the stored agent; retry when it is registered again meanwhile."""
     check_agent(caller, agent_id)
     now = container.clock.now()
     if asked is not None:
-        earlier = await earlier_answer(container.database, asked, now)
+        earlier = await find_earlier_response(container.database, asked, now)
         if earlier is not None:
             return earlier
     for _ in range(_ATTEMPTS):

@@ -28,8 +28,8 @@ from sqlalchemy import (
     update,
 )
 
-from issuer_service.agents.records import KEPT_SECONDS, AgentListed, AgentRow, AnswerRow, DeletionRow, IssuedRow
-from issuer_service.audit.records import AuditEvent, AuditRow, Possession, Row, Written
+from issuer_service.agents.records import KEPT_SECONDS, AgentListed, AgentRow, DeletionRow, IssuedRow, StoredResponse
+from issuer_service.audit.records import AuditEvent, AuditRow, Possession, Row, WrittenRows
 from issuer_service.audit.repository import append_audit
 from issuer_service.db.tables import agents, answers, batches, cards, status_entries
 from issuer_service.db.values import fetch_as_stored, in_force, in_force_for, read_page, read_rows
@@ -66,14 +66,14 @@ def _clearing(table: Table) -> Delete:
 _CLEAR_ANSWERS = _clearing(answers)
 
 
-def keep_answer(connection: Connection, answer: AnswerRow, agent_id: str, at: int) -> AnswerRow | None:
+def store_response(connection: Connection, answer: StoredResponse, agent_id: str, at: int) -> StoredResponse | None:
     """Database a response, or return the one that is stored already.
 
     Two requests at once meet at the primary key.
     """
     connection.execute(_CLEAR_ANSWERS, {"at": at})
     connection.execute(_DELETE_ANSWER, {"this_answer": answer.digest, "at": at})
-    kept = find_answer(connection, answer.digest, at)
+    kept = find_response(connection, answer.digest, at)
     if kept is not None:
         return kept
     size = len(answer.sealed or b"")
@@ -94,12 +94,12 @@ def keep_answer(connection: Connection, answer: AnswerRow, agent_id: str, at: in
     return None
 
 
-def find_answer(connection: Connection, digest: str, at: int) -> AnswerRow | None:
+def find_response(connection: Connection, digest: str, at: int) -> StoredResponse | None:
     """The answer that is kept for a subject and Idempotency-Key."""
     row = connection.execute(_ANSWER, {"this_answer": digest, "at": at}).mappings().first()
     if row is None:
         return None
-    return AnswerRow(row["digest"], row["subject"], row["request"], row["sealed"], row["expires_at"])
+    return StoredResponse(row["digest"], row["subject"], row["request"], row["sealed"], row["expires_at"])
 
 
 def owned(subject: str, agent_id: str) -> tuple[ColumnElement[bool], ...]:
@@ -210,7 +210,7 @@ def delete_agent(connection: Connection, deletion: DeletionRow) -> int:
     connection.execute(update(answers).where(*kept).values(sealed=None, bytes=0))
     ended = end_chains(connection, agent_id, deletion.at)
     rows: dict[str, list[Row]] = {"agents": [dict(agent)], **({"delegations": ended} if ended else {})}
-    written = Written(rows, public_at=deletion.public_at)
+    written = WrittenRows(rows, public_at=deletion.public_at)
     entry = AuditRow(AuditEvent.AGENT_DELETED, deletion.at, deletion.subject, agent_id, written=written)
     append_audit(connection, entry)
     return revoked
@@ -239,7 +239,7 @@ def change_statuses(connection: Connection, change: StatusChangeRow) -> int:
             batch_id=change.batch_id or "",
             disclosed={} if change.context is None else {change.context: ()},
             interaction_id=change.interaction_id,
-            written=Written({"delegations": ended} if ended else {}, public_at=change.public_at),
+            written=WrittenRows({"delegations": ended} if ended else {}, public_at=change.public_at),
         )
         append_audit(connection, entry)
     return changed

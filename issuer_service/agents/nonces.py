@@ -10,7 +10,7 @@ from functools import partial
 from pydantic import BaseModel, Field
 
 from issuer_service.access import Caller
-from issuer_service.agents.records import GivenNonce
+from issuer_service.agents.records import IssuedNonce
 from issuer_service.agents.repository import NonceOutdated
 from issuer_service.container import Container
 from sdcard.errors import Refused, Where
@@ -38,7 +38,9 @@ async def issue_nonce(container: Container, caller: Caller) -> NonceIssued:
     return NonceIssued(nonce=nonce, expires_at=now + LIFETIME)
 
 
-async def recognize_given(container: Container, caller: Caller, nonce: str, where: Where, now: Instant) -> GivenNonce:
+async def recognize_nonce_of(
+    container: Container, caller: Caller, nonce: str, where: Where, now: Instant
+) -> IssuedNonce:
     """Recognize a nonce that this caller was given.
 
     The transaction ensures its single use.
@@ -48,7 +50,7 @@ async def recognize_given(container: Container, caller: Caller, nonce: str, wher
     """
     check = partial(_check, _terms(container, caller), nonce, where, now)
     key, expires_at = await container.nonce_key.recognize(check, now)
-    return GivenNonce(nonce, expires_at, key, where)
+    return IssuedNonce(nonce, expires_at, key, where)
 
 
 @contextmanager

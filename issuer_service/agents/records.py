@@ -28,7 +28,7 @@ class AgentChanged(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class GivenNonce:
+class IssuedNonce:
     """A nonce that the caller was given, for the transaction to use up.
 
     Attributes:
@@ -45,7 +45,7 @@ class GivenNonce:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerRow:
+class StoredResponse:
     """An answer that is kept so that it can be given again, sealed (decision 0010).
 
     Attributes:
@@ -180,8 +180,8 @@ class RegistrationRow:
     event: AuditEvent = AuditEvent.AGENT_REGISTERED
     asked: str = field(default="{}", repr=False)
     possession: Possession = Possession.NOT_PROVEN
-    nonce: GivenNonce | None = None
+    nonce: IssuedNonce | None = None
     supersedes: Supersedes = Supersedes.RUN_OUT
     made_from: str | None = None
-    answer: AnswerRow | None = None
+    answer: StoredResponse | None = None
     discovery: tuple[DiscoveryRow, ...] = ()

@@ -15,10 +15,10 @@ from typing import Any
 from issuer_service.access import Caller, check_limits
 from issuer_service.agents import repository
 from issuer_service.agents.audiences import Subjects, decided_by, discovery_rows, kept
-from issuer_service.agents.idempotency import Repeatable, earlier_answer, open_answer, seal_answer
-from issuer_service.agents.nonces import recognize_given
+from issuer_service.agents.idempotency import IdempotentRequest, find_earlier_response, open_response, seal_response
+from issuer_service.agents.nonces import recognize_nonce_of
 from issuer_service.agents.reading import Registration, Terms, read_registration
-from issuer_service.agents.records import GivenNonce, KeyRow, RegistrationRow
+from issuer_service.agents.records import IssuedNonce, KeyRow, RegistrationRow
 from issuer_service.agents.schemas import REQUEST, AgreementShown, CardIssued, Registered, StatusShown
 from issuer_service.audit.records import AuditEvent, Possession
 from issuer_service.container import Bounds, Container
@@ -63,11 +63,13 @@ class Change:
     event: AuditEvent
     possession: Possession
     made_from: str | None
-    asked: Repeatable | None
-    nonce: GivenNonce | None = None
+    asked: IdempotentRequest | None
+    nonce: IssuedNonce | None = None
 
 
-async def register_agent(container: Container, caller: Caller, body: bytes, asked: Repeatable | None = None) -> bytes:
+async def register_agent(
+    container: Container, caller: Caller, body: bytes, asked: IdempotentRequest | None = None
+) -> bytes:
     """Register an agent and issue its Batch.
 
     Gives the answer: a ``Registered`` in JSON.
@@ -85,7 +87,7 @@ async def register_agent(container: Container, caller: Caller, body: bytes, aske
     """
     now = container.clock.now()
     if asked is not None:
-        earlier = await earlier_answer(container.database, asked, now)
+        earlier = await find_earlier_response(container.database, asked, now)
         if earlier is not None:
             return earlier
     terms = await terms_of(container, now, container.proofs)
@@ -151,7 +153,7 @@ async def issue(
     if change.event is not AuditEvent.AGENT_RENEWED:  # it brings no id and no key
         container.rates.conflicts.check(caller.subject, now)
     if registration.nonce is not None:
-        given = await recognize_given(container, caller, registration.nonce, REQUEST.within("proofs"), now)
+        given = await recognize_nonce_of(container, caller, registration.nonce, REQUEST.within("proofs"), now)
         change = replace(change, nonce=given)
     secret = await container.discovery_secret.current()
     subjects = Subjects(container.subject_per, secret, container.salts)
@@ -177,7 +179,7 @@ async def issue(
                 container.rates.conflicts.charge(caller.subject, told, now)
             raise
         if kept is not None and change.asked is not None:
-            return open_answer(kept, change.asked)
+            return open_response(kept, change.asked)
         for card in row.cards:
             container.metrics.count_card(card.context)
         return answer
@@ -230,7 +232,7 @@ def issue_batch(
     )
     answer = _answer(registration, batch_id, cards).model_dump_json().encode()
     if change.asked is not None:
-        row = replace(row, answer=seal_answer(answer, change.asked, container.salts, now, container.bounds))
+        row = replace(row, answer=seal_response(answer, change.asked, container.salts, now, container.bounds))
     return row, answer
 
 
@@ -267,7 +269,7 @@ def _is_small(registration: Registration, bounds: Bounds) -> bool:
 
 
 def _work_of(registration: Registration) -> tuple[int, int, int]:
-    """Count the SD-Cards of a Batch, their Disclosures at most, and the bytes of their cards."""
+    """Count SD-Cards of a Batch, Disclosures at most, and bytes of cards."""
     keys, cards = len(registration.keys), len(registration.keys) * len(registration.plans)
     disclosures = keys * sum(len(plan.places) for plan in registration.plans)
     return cards, disclosures, cards * len(encode_json(registration.card.document))

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import Connection, and_, bindparam, exists, func, insert, not_, or_, select, true, update
 
 from issuer_service.agents import lifecycle_repository as lifecycle
-from issuer_service.agents.records import AgentChanged, AnswerRow, GivenNonce, RegisteredRow, RegistrationRow
-from issuer_service.audit.records import AuditRow, Row, Supersedes, Written
+from issuer_service.agents.records import AgentChanged, IssuedNonce, RegisteredRow, RegistrationRow, StoredResponse
+from issuer_service.audit.records import AuditRow, Row, Supersedes, WrittenRows
 from issuer_service.audit.repository import append_all
 from issuer_service.db.tables import (
     agents,
@@ -39,7 +39,7 @@ class NonceOutdated(Refused):
     """The nonce was made with a key that the database no longer has."""
 
 
-def use_nonce(connection: Connection, nonce: GivenNonce, at: int) -> None:
+def use_nonce(connection: Connection, nonce: IssuedNonce, at: int) -> None:
     """Use a nonce up, as the last step before the audit record.
 
     So a refused request uses no nonce up.
@@ -55,7 +55,7 @@ def use_nonce(connection: Connection, nonce: GivenNonce, at: int) -> None:
         raise Refused(Rule.PROOF_NONCE, nonce.where, _AGAIN)
 
 
-def check_unused(connection: Connection, nonce: GivenNonce, at: int) -> None:
+def check_unused(connection: Connection, nonce: IssuedNonce, at: int) -> None:
     """Refuse a nonce that could not be used up now.
 
     Raises:
@@ -130,7 +130,7 @@ def registered_as(new: RegistrationRow) -> RegisteredRow:
     return RegisteredRow(new.subject, new.content, new.asked)
 
 
-def record_registration(connection: Connection, new: RegistrationRow, secret: bytes) -> AnswerRow | None:
+def record_registration(connection: Connection, new: RegistrationRow, secret: bytes) -> StoredResponse | None:
     """Write a registration, or return the response that its idempotency key has.
 
     Raises:
@@ -141,7 +141,7 @@ def record_registration(connection: Connection, new: RegistrationRow, secret: by
         AgentChanged: when ``made_from`` is not the agent's last Batch.
     """
     if new.answer is not None:
-        kept = lifecycle.keep_answer(connection, new.answer, new.agent_id, new.at)
+        kept = lifecycle.store_response(connection, new.answer, new.agent_id, new.at)
         if kept is not None:
             return kept
     try:
@@ -300,7 +300,7 @@ def _claim_keys(connection: Connection, new: RegistrationRow) -> list[str]:
 
 def _audit_row(new: RegistrationRow, bound: Sequence[str], rows: Mapping[str, Sequence[Row]]) -> AuditRow:
     """Build the audit record of a registration."""
-    written = Written(
+    written = WrittenRows(
         rows={table: of_table for table, of_table in rows.items() if of_table},
         keys={new.at: bound} if bound else {},
         runs=[*statuses.runs_of(new.batch_id, new.cards), *discovery.runs_of(rows.get("discovery_cards", ()))],

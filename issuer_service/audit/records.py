@@ -36,7 +36,7 @@ class StatusRun(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenRows:
     """Rows that one transaction wrote.
 
     Attributes:
@@ -56,7 +56,7 @@ class Written:
     adopts: bool = False
 
 
-NOTHING = Written()
+NOTHING = WrittenRows()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class AuditRow:
     interaction_id: str | None = None
     possession: Possession | None = None
     supersedes: Supersedes | None = None
-    written: Written = NOTHING
+    written: WrittenRows = NOTHING
 
 
 @dataclass(frozen=True, slots=True)

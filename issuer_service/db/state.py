@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Table
 
-from issuer_service.audit.records import FOUND, AuditEvent, Row, Supersedes, Written
+from issuer_service.audit.records import FOUND, AuditEvent, Row, Supersedes, WrittenRows
 from issuer_service.db import tables
 from issuer_service.status.records import EXPIRED_LATELY, STATUS_CHANGES
 
@@ -158,7 +158,7 @@ def differing(compared: Compared, one: bytes, other: bytes) -> list[str]:
     return [name for at, name in places if one[at * SIZE : at * SIZE + SIZE] != other[at * SIZE : at * SIZE + SIZE]]
 
 
-def state_text(key: bytes, written: Written) -> str | None:
+def state_text(key: bytes, written: WrittenRows) -> str | None:
     """Build the digests of the rows that a transaction wrote; None for none."""
     state: dict[str, object] = {}
     if written.adopts:

@@ -32,7 +32,7 @@ from issuer_service.audit.records import (
     Row,
     StateVerdict,
     StatusRun,
-    Written,
+    WrittenRows,
 )
 from issuer_service.audit.repository import append_all, read_head, read_records
 from issuer_service.db.state import (
@@ -313,17 +313,17 @@ def adopt(connection: Connection, at: int) -> None:
         return
     adopts = True
     for written, agent_id in _state(connection):
-        told = Written(written.rows, {}, written.keys, written.runs, adopts=adopts)
+        told = WrittenRows(written.rows, {}, written.keys, written.runs, adopts=adopts)
         append_all(connection, [AuditRow(AuditEvent.STATE_ADOPTED, at, "", agent_id, written=told)])
         adopts = False
 
 
-def _state(connection: Connection) -> Iterator[tuple[Written, str]]:
+def _state(connection: Connection) -> Iterator[tuple[WrittenRows, str]]:
     connection.execute(update(status_entries).where(status_entries.c.public_at.is_not(None)).values(_PUBLIC))
     for table in _WITHOUT_AGENT:
         (key,) = table.primary_key.columns
         for rows in _pages(connection, select(table), key):
-            yield Written({table.name: rows}), ""
+            yield WrittenRows({table.name: rows}), ""
     for rows in _pages(connection, select(agents), agents.c.agent_id):
         yield from _of_agents(connection, rows)
     yield from _entries_of_nobody(connection)
@@ -340,7 +340,7 @@ def _pages(connection: Connection, asked: Select[Any], *key: ColumnElement[Any])
         rows = connection.execute(asked.where(behind)).mappings().all()
 
 
-def _of_agents(connection: Connection, rows: Sequence[Row]) -> Iterator[tuple[Written, str]]:
+def _of_agents(connection: Connection, rows: Sequence[Row]) -> Iterator[tuple[WrittenRows, str]]:
     """Read each agent's rows of all tables that are compared.
 
     They are its own row, Batches, SD-Cards, keys, status entries and discovery entries.
@@ -367,7 +367,7 @@ def _of_agents(connection: Connection, rows: Sequence[Row]) -> Iterator[tuple[Wr
             keys[int(str(row["bound_at"]))].append(str(row["thumbprint"]))
         compared = {table: of_table[table][agent_id] for table in found if table != "holder_keys"}
         runs = [*_runs(compared["cards"]), *runs_of(compared["discovery_cards"])]
-        yield Written({table: those for table, those in compared.items() if those}, keys=keys, runs=runs), agent_id
+        yield WrittenRows({table: those for table, those in compared.items() if those}, keys=keys, runs=runs), agent_id
 
 
 def _runs(issued: Sequence[Row]) -> list[StatusRun]:
@@ -380,11 +380,11 @@ def _run(
     return StatusRun(context, status_list_id, batch_id, expires_at, status, (status_index,))
 
 
-def _entries_of_nobody(connection: Connection) -> Iterator[tuple[Written, str]]:
+def _entries_of_nobody(connection: Connection) -> Iterator[tuple[WrittenRows, str]]:
     """Status entries of SD-Cards of agents that were deleted. They stay as they are."""
     rest = select(status_entries).join(cards, _ENTRY, isouter=True).where(cards.c.digest.is_(None))
     for rows in _pages(connection, rest, status_entries.c.list_id, status_entries.c.index):
-        yield Written(runs=[_orphan(**row) for row in rows]), ""
+        yield WrittenRows(runs=[_orphan(**row) for row in rows]), ""
 
 
 def _orphan(*, list_id: Any, index: Any, status: Any, expires_at: Any, **_: object) -> StatusRun:

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from sqlalchemy import ColumnElement, Connection, RowMapping, Table, delete, func, not_, or_, select, update
 
-from issuer_service.audit.records import AuditEvent, AuditRow, Row, Written
+from issuer_service.audit.records import AuditEvent, AuditRow, Row, WrittenRows
 from issuer_service.db.tables import (
     agents,
     approvals,
@@ -84,13 +84,13 @@ def approval_of(row: RowMapping) -> ApprovalRow:
     return read_row(approvals, row, READ_APPROVAL)
 
 
-def grant_audit_row(event: AuditEvent, grant: GrantRow, at: int, written: Written) -> AuditRow:
+def grant_audit_row(event: AuditEvent, grant: GrantRow, at: int, written: WrittenRows) -> AuditRow:
     """Make the audit record of a grant."""
     told = {"chain": (grant.delegator,), "scopes": grant.scopes, "grant": (grant.grant_id,)}
     return AuditRow(event, at, "", grant.target.removeprefix(AGENT), "", told, written=written)
 
 
-def exchange_audit_row(event: AuditEvent, exchange: ExchangeRow, written: Written) -> AuditRow:
+def exchange_audit_row(event: AuditEvent, exchange: ExchangeRow, written: WrittenRows) -> AuditRow:
     """Make the audit record of an exchange."""
     link = exchange.link
     told = {"chain": exchange.parties, "scopes": exchange.scopes, "token": (link.token_id,), "grant": (link.grant_id,)}
@@ -98,7 +98,9 @@ def exchange_audit_row(event: AuditEvent, exchange: ExchangeRow, written: Writte
     return AuditRow(event, exchange.at, link.client, agent_id, "", told, exchange.interaction_id, written=written)
 
 
-def approval_audit_row(event: AuditEvent, approval: ApprovalRow, subject: str, at: int, written: Written) -> AuditRow:
+def approval_audit_row(
+    event: AuditEvent, approval: ApprovalRow, subject: str, at: int, written: WrittenRows
+) -> AuditRow:
     """Make the audit record of an approval."""
     told = {"chain": approval.parties, "scopes": approval.scopes, "approval": (approval.approval_id,)}
     agent_id = approval.target.removeprefix(AGENT)

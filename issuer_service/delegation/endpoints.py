@@ -34,7 +34,7 @@ from issuer_service.request_context import (
     read_form_body,
     request_context_of,
 )
-from issuer_service.routes import BASIC, BEARER, FromContainer, Responses, bind_wiring, refusals
+from issuer_service.routes import BASIC, BEARER, FromContainer, Responses, bind_container, refusals
 from issuer_service.wellknown import CACHE, KeySet, published_keys
 from sdcard.delegation import TOKEN_EXCHANGE
 from sdcard.errors import Refused
@@ -97,7 +97,7 @@ def mounted(container: Container) -> APIRouter:
     """
 
     def bind(request: Request) -> None:
-        bind_wiring(request, container)
+        bind_container(request, container)
         begin_request_context(request.scope)
 
     own = APIRouter(dependencies=[Depends(bind)], route_class=_OAuthRoute)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from issuer_service.agents.records import GivenNonce
+from issuer_service.agents.records import IssuedNonce
 
 
 class ApprovalState(StrEnum):
@@ -117,7 +117,7 @@ class ExchangeRow:
     parties: tuple[str, ...]
     scopes: tuple[str, ...]
     interaction_id: str | None
-    nonce: GivenNonce | None
+    nonce: IssuedNonce | None
     proof: tuple[str, int] | None
     approval: ApprovalRow | None
 

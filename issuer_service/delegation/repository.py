@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, not_, select, tuple_, update
 
 from issuer_service.agents.repository import check_unused, use_nonce
-from issuer_service.audit.records import AuditEvent, AuditRow, Row, Written
+from issuer_service.audit.records import AuditEvent, AuditRow, Row, WrittenRows
 from issuer_service.audit.repository import append_audit
 from issuer_service.db.pairwise import find_own_name
 from issuer_service.db.state import NAME_LENGTH
@@ -107,7 +107,7 @@ def ask_approval(connection: Connection, exchange: ExchangeRow) -> ApprovalRow:
     connection.execute(insert(approvals).values(row))
     cleared = clear_old(connection, approvals, approvals.c.approval_id, exchange.at)
     rows = [*(dict(one) for one in ended if one["approval_id"] not in cleared), row]
-    written = Written({"approvals": rows}, {"approvals": cleared})
+    written = WrittenRows({"approvals": rows}, {"approvals": cleared})
     append_audit(connection, approval_audit_row(AuditEvent.APPROVAL_ASKED, asked, asked.client, exchange.at, written))
     return asked
 
@@ -158,7 +158,7 @@ def decide_approval(connection: Connection, decision: DecisionRow) -> ApprovalRo
     if (connection.execute(update(approvals).where(*waiting).values(decided))).rowcount != 1:
         raise Refused(Rule.APPROVAL_DECIDED, where)
     event = AuditEvent.APPROVAL_GRANTED if granted else AuditEvent.APPROVAL_DENIED
-    written = Written({"approvals": ({**row, **decided},)})
+    written = WrittenRows({"approvals": ({**row, **decided},)})
     append_audit(connection, approval_audit_row(event, approval, decision.subject, decision.at, written))
     return approval
 
@@ -226,7 +226,7 @@ def add_grant(connection: Connection, grant: GrantRow) -> GrantRow:
         remove_grant(connection, there["grant_id"], grant.created_at)
     row = columns_of(grant, "scopes", "sensitive")
     connection.execute(insert(grants).values(row))
-    added = Written(rows={"grants": (row,)})
+    added = WrittenRows(rows={"grants": (row,)})
     append_audit(connection, grant_audit_row(AuditEvent.GRANT_ADDED, grant, grant.created_at, added))
     return grant
 
@@ -240,7 +240,7 @@ def remove_grant(connection: Connection, grant_id: str, at: int) -> GrantRow | N
     row = connection.execute(select(grants).where(this)).mappings().first()
     if row is None or connection.execute(delete(grants).where(this)).rowcount != 1:
         return None
-    gone = Written(gone={"grants": (grant_id,)})
+    gone = WrittenRows(gone={"grants": (grant_id,)})
     append_audit(connection, grant_audit_row(AuditEvent.GRANT_REMOVED, grant_of(row), at, gone))
     return grant_of(row)
 
@@ -271,7 +271,7 @@ def record_exchange(connection: Connection, exchange: ExchangeRow) -> None:
     connection.execute(insert(delegations).values(link))
     if exchange.nonce is not None:
         use_nonce(connection, exchange.nonce, exchange.at)
-    written = Written({**rows, "delegations": [link]}, gone)
+    written = WrittenRows({**rows, "delegations": [link]}, gone)
     append_audit(connection, exchange_audit_row(AuditEvent.DELEGATION_ISSUED, exchange, written))
 
 
@@ -292,7 +292,7 @@ def revoke(connection: Connection, revocation: RevocationRow) -> bool:
     return True
 
 
-def _revoke_delegated(connection: Connection, revocation: RevocationRow) -> Written | None:
+def _revoke_delegated(connection: Connection, revocation: RevocationRow) -> WrittenRows | None:
     """Revoke a delegated token, for the client that requested it.
 
     The client of a token before it in the chain may revoke it too.
@@ -302,25 +302,25 @@ def _revoke_delegated(connection: Connection, revocation: RevocationRow) -> Writ
         return None
     this = delegations.c.token_id == revocation.token
     revoked = end_links(connection, revocation.at, this)
-    return Written({"delegations": revoked}) if revoked else None
+    return WrittenRows({"delegations": revoked}) if revoked else None
 
 
-def _revoke_opaque(connection: Connection, revocation: RevocationRow) -> Written | None:
+def _revoke_opaque(connection: Connection, revocation: RevocationRow) -> WrittenRows | None:
     this = tokens.c.digest == revocation.token, tokens.c.subject == revocation.client
     return token_gone(revocation.token) if connection.execute(delete(tokens).where(*this)).rowcount == 1 else None
 
 
-def token_gone(digest: str) -> Written:
+def token_gone(digest: str) -> WrittenRows:
     """Build the record of a deleted token."""
-    return Written(gone={"tokens": (digest[:NAME_LENGTH],)})
+    return WrittenRows(gone={"tokens": (digest[:NAME_LENGTH],)})
 
 
-def _revoke_jwt(connection: Connection, revocation: RevocationRow) -> Written | None:
+def _revoke_jwt(connection: Connection, revocation: RevocationRow) -> WrittenRows | None:
     remembering = _remember(connection, revocation.token, revocation.expires_at, revocation.at)
     if remembering is None:
         return None
     rows, gone = remembering
-    return Written({"remembered": rows}, {"remembered": gone})
+    return WrittenRows({"remembered": rows}, {"remembered": gone})
 
 
 def _remember(connection: Connection, digest: str, until: int, at: int) -> tuple[list[Row], list[str]] | None:

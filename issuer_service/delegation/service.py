@@ -34,7 +34,15 @@ from issuer_service.delegation.schemas import (
     Pending,
     TokenIssued,
 )
-from issuer_service.delegation.subjects import Held, check_own_agent, is_own, read_held, read_own, use_of, verify_holder
+from issuer_service.delegation.subjects import (
+    PresentedTokens,
+    check_own_agent,
+    is_own,
+    read_own,
+    read_presented,
+    use_of,
+    verify_holder,
+)
 from issuer_service.keys.repository import KeyUse
 from sdcard.delegation import (
     ACCESS_TOKEN_TYPE,
@@ -71,7 +79,7 @@ async def exchange(container: Container, caller: Caller, asked: ExchangeAsked, d
     """
     now, terms = container.clock.now(), container.delegation
     holder = verify_holder(container, dpop, now)
-    held = await read_held(container, caller, asked, holder, now)
+    held = await read_presented(container, caller, asked, holder, now)
     named = extend_chain(held.named, held.acting, asked.target, terms.most_actors)
     grant = await container.database.read(repository.find_grant, held.actor, asked.target, int(now))
     if grant is None:  # also for another name of an agent that there is a grant for: it would resolve the name
@@ -145,7 +153,9 @@ def _with_approval(container: Container, row: ExchangeRow, handle: str | None) -
     return replace(row, approval=approval)
 
 
-def _row(delegation: Delegation, held: Held, chain: Chain, grant: GrantRow, holder: DpopProof | None) -> ExchangeRow:
+def _row(
+    delegation: Delegation, held: PresentedTokens, chain: Chain, grant: GrantRow, holder: DpopProof | None
+) -> ExchangeRow:
     """Build the record of an exchange, with each agent's own id.
 
     The token may call an agent by another name.

@@ -12,8 +12,8 @@ from typing import Any
 
 from issuer_service.access import AGENT, Caller, agent_prefixes, check_agent, find_token
 from issuer_service.agents import lifecycle_repository
-from issuer_service.agents.nonces import recognize_given
-from issuer_service.agents.records import GivenNonce
+from issuer_service.agents.nonces import recognize_nonce_of
+from issuer_service.agents.records import IssuedNonce
 from issuer_service.agents.registration import subjects_of
 from issuer_service.container import Container
 from issuer_service.db.pairwise import find_own_name
@@ -53,7 +53,7 @@ class _UsedUpByTheTransaction:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class PresentedTokens:
     """Result of the subject and actor tokens of a request.
 
     Attributes:
@@ -79,7 +79,7 @@ class Held:
     parents: tuple[str, ...] = ()
     root: str = ""
     proof: str = ""
-    nonce: GivenNonce | None = field(default=None, repr=False)
+    nonce: IssuedNonce | None = field(default=None, repr=False)
 
 
 def token_endpoint(container: Container) -> str:
@@ -87,9 +87,9 @@ def token_endpoint(container: Container) -> str:
     return f"{container.issuer_url}/token"
 
 
-async def read_held(
+async def read_presented(
     container: Container, caller: Caller, asked: ExchangeAsked, holder: DpopProof | None, now: Instant
-) -> Held:
+) -> PresentedTokens:
     """Verify the tokens in a request.
 
     Raises:
@@ -114,7 +114,9 @@ async def read_held(
     return held
 
 
-async def _with_actor(container: Container, caller: Caller, asked: ExchangeAsked, held: Held, now: Instant) -> Held:
+async def _with_actor(
+    container: Container, caller: Caller, asked: ExchangeAsked, held: PresentedTokens, now: Instant
+) -> PresentedTokens:
     """Read a subject's access token and its actor.
 
     The actor is the agent that shows its SD-Card, or the client itself.
@@ -135,7 +137,7 @@ async def _with_actor(container: Container, caller: Caller, asked: ExchangeAsked
     )
 
 
-async def _shown(container: Container, caller: Caller, text: str, where: Where, now: Instant) -> Held:
+async def _shown(container: Container, caller: Caller, text: str, where: Where, now: Instant) -> PresentedTokens:
     """Read an SD-Card presentation of one of the client's agents.
 
     It has no scopes, whatever skills it shows.
@@ -149,8 +151,8 @@ async def _shown(container: Container, caller: Caller, text: str, where: Where, 
         raise Refused(Rule.DELEGATION_SUBJECT, where)
     agent = await container.database.read(find_own_name, subject)
     await check_own_agent(container, caller, agent, where)
-    nonce = await recognize_given(container, caller, bound.nonce, where, now)
-    return Held(
+    nonce = await recognize_nonce_of(container, caller, bound.nonce, where, now)
+    return PresentedTokens(
         chain=Chain(agent),
         actor=agent,
         named=Chain(subject),
@@ -183,7 +185,7 @@ def _verify_shown(container: Container, keys: KeysInUse, text: str, now: Instant
     return card.subject, card.key_binding, digest, card.expires_at
 
 
-async def _delegated(container: Container, caller: Caller, text: str, now: Instant) -> Held:
+async def _delegated(container: Container, caller: Caller, text: str, now: Instant) -> PresentedTokens:
     """A token of the registry's own.
 
     It was given to an agent, and that agent's owner hands it on.
@@ -198,7 +200,7 @@ async def _delegated(container: Container, caller: Caller, text: str, now: Insta
     if not links:
         raise Refused(Rule.DELEGATION_REVOKED, _SUBJECT)
     is_pairwise = container.subject_per is not SubjectPer.AGENT
-    return Held(
+    return PresentedTokens(
         chain=_own_chain(delegation.chain, links),
         actor=agent,
         named=delegation.chain,
@@ -223,7 +225,7 @@ def _own_chain(named: Chain, links: Sequence[LinkRow]) -> Chain:
 
 async def _access_token(
     container: Container, text: str, holder: DpopProof | None, now: Instant
-) -> tuple[Held, Mapping[str, JsonValue]]:
+) -> tuple[PresentedTokens, Mapping[str, JsonValue]]:
     """Check a subject token: opaque, or a JWT of the authorization server.
 
     One that has limits is not handed on: a delegated token could not say them. One that is bound to a key is handed on
@@ -246,7 +248,7 @@ async def _access_token(
     if limited:
         raise Refused(Rule.TOKEN_LIMIT, _SUBJECT, "A token with limits is not handed on.")
     chain = Chain(subject, actors)
-    return Held(chain, "", chain, "", (scopes,), (end,), root=f"{kind}:{digest}"), claims
+    return PresentedTokens(chain, "", chain, "", (scopes,), (end,), root=f"{kind}:{digest}"), claims
 
 
 def _check_bound(jkt: str, holder: DpopProof | None) -> None:

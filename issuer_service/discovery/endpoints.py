@@ -8,9 +8,9 @@ from issuer_service.access import Scope
 from issuer_service.discovery import service
 from issuer_service.discovery.schemas import Discovered, DiscoveryRequest
 from issuer_service.request_context import authorize, read_small_json_body
-from issuer_service.routes import BEARER, DirectRoute, container_of, json_body, refusals
+from issuer_service.routes import BEARER, FastRoute, container_of, json_body, refusals
 
-router = APIRouter(tags=["discovery"], route_class=DirectRoute)
+router = APIRouter(tags=["discovery"], route_class=FastRoute)
 
 _REFUSALS = refusals(
     HTTPStatus.BAD_REQUEST,

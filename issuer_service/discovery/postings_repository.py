@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from issuer_service.agents.records import RegistrationRow
-from issuer_service.audit.records import FOUND, NEVER, AuditEvent, AuditRow, Row, StatusRun, Written
+from issuer_service.audit.records import FOUND, NEVER, AuditEvent, AuditRow, Row, StatusRun, WrittenRows
 from issuer_service.audit.repository import append_all
 from issuer_service.db.tables import agents, cards, discovery_cards, discovery_postings, secrets
 from issuer_service.discovery.records import Audience, DiscoveryCardRow, RenewalRow, SourceRow
@@ -241,7 +241,7 @@ def _audit_row(renewal: RenewalRow, rows: Mapping[str, Sequence[Row]]) -> AuditR
         agent_id=renewal.agent_id,
         batch_id=renewal.batch_id,
         disclosed={audience: issued.claims if issued else ()},
-        written=Written(rows, runs=statuses.runs_of(renewal.batch_id, [issued.card] if issued else [])),
+        written=WrittenRows(rows, runs=statuses.runs_of(renewal.batch_id, [issued.card] if issued else [])),
     )
 
 

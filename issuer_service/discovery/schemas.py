@@ -139,7 +139,7 @@ class Discovered(BaseModel):
     ignored: list[str] = Field(description="Criteria of the query that changed nothing.")
 
 
-class Asked(NamedTuple):
+class ParsedDiscovery(NamedTuple):
     """A request that can be answered.
 
     ``terms``: each once, in one order whatever the order of the request.
@@ -150,7 +150,7 @@ class Asked(NamedTuple):
     ignored: tuple[str, ...]
 
 
-def read_discovery(body: bytes, depth: int) -> Asked:
+def read_discovery(body: bytes, depth: int) -> ParsedDiscovery:
     """Read a request, whose JSON nests no deeper than this.
 
     Raises:
@@ -173,7 +173,7 @@ def read_discovery(body: bytes, depth: int) -> Asked:
     if len(terms) > MOST_TERMS:
         raise Refused(Rule.REQUEST, _QUERY, f"Look for at most {MOST_TERMS} things at once; each word is one.")
     ignored = tuple([name for name in _IGNORED if name in named])
-    return Asked(request, tuple(sorted(terms)), ignored)
+    return ParsedDiscovery(request, tuple(sorted(terms)), ignored)
 
 
 def _texts(criterion: Criterion, given: str | list[str] | dict[str, bool]) -> list[tuple[str, Place]]:

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from sqlalchemy import BigInteger, Connection, RowMapping, bindparam, exc, func, insert, or_, select, update
 
-from issuer_service.audit.records import AuditEvent, AuditRow, Row, Written
+from issuer_service.audit.records import AuditEvent, AuditRow, Row, WrittenRows
 from issuer_service.audit.repository import append_audit
 from issuer_service.db.tables import cards, registry_keys
 from issuer_service.db.values import read_row
@@ -173,7 +173,7 @@ def _audit(connection: Connection, event: AuditEvent, at: int, use: str, changed
     ``disclosed`` maps each use to keys.
     """
     told = {str(use): tuple(str(row["kid"]) for row in changed)}
-    written = Written(rows={"registry_keys": changed})
+    written = WrittenRows(rows={"registry_keys": changed})
     append_audit(connection, AuditRow(event, at, subject=_OPERATOR, agent_id="", disclosed=told, written=written))
 
 

@@ -24,7 +24,7 @@ from sqlalchemy import (
     update,
 )
 
-from issuer_service.audit.records import AuditEvent, AuditRow, Row, StatusRun, Written
+from issuer_service.audit.records import AuditEvent, AuditRow, Row, StatusRun, WrittenRows
 from issuer_service.audit.repository import append_audit
 from issuer_service.db.tables import CHANGED, agents, batches, cards, status_entries, status_lists
 from issuer_service.status.records import EXPIRED_LATELY, CardRow, StatusChangeRow, StatusRow, StatusTaken
@@ -75,7 +75,7 @@ def open_missing(connection: Connection, fresh: Sequence[str], at: int) -> None:
     opened = [{"list_id": fresh[slot], "slot": slot} for slot in range(LISTS) if slot not in known]
     if opened:
         connection.execute(insert(status_lists), opened)
-        _record(connection, AuditEvent.LISTS_OPENED, at, Written({"status_lists": opened}))
+        _record(connection, AuditEvent.LISTS_OPENED, at, WrittenRows({"status_lists": opened}))
 
 
 async def replace_full(database: Database, list_id: str, fresh: str, at: int) -> None:
@@ -99,7 +99,7 @@ async def replace_full(database: Database, list_id: str, fresh: str, at: int) ->
         connection.execute(update(status_lists).where(*this).values(slot=None))
         connection.execute(insert(status_lists).values(list_id=fresh, slot=slot))
         rows: list[Row] = [{"list_id": list_id, "slot": None}, {"list_id": fresh, "slot": slot}]
-        _record(connection, AuditEvent.LISTS_OPENED, at, Written({"status_lists": rows}))
+        _record(connection, AuditEvent.LISTS_OPENED, at, WrittenRows({"status_lists": rows}))
 
     await database.change(work)
 
@@ -124,11 +124,11 @@ def drop_expired(connection: Connection, at: int) -> bool:
         return False
     connection.execute(delete(status_entries).where(status_entries.c.list_id == list_id))
     connection.execute(delete(status_lists).where(status_lists.c.list_id == list_id))
-    _record(connection, AuditEvent.LIST_DROPPED, at, Written(gone={"status_lists": [list_id]}))
+    _record(connection, AuditEvent.LIST_DROPPED, at, WrittenRows(gone={"status_lists": [list_id]}))
     return True
 
 
-def _record(connection: Connection, event: AuditEvent, at: int, written: Written) -> None:
+def _record(connection: Connection, event: AuditEvent, at: int, written: WrittenRows) -> None:
     append_audit(connection, AuditRow(event, at, "", "", written=written))
 
 

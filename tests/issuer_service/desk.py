@@ -18,7 +18,7 @@ from sqlalchemy import Connection, insert
 from starlette.testclient import TestClient
 
 from issuer_service.access import Limit, Scope, create_token
-from issuer_service.agents.records import AnswerRow, RegistrationRow
+from issuer_service.agents.records import RegistrationRow, StoredResponse
 from issuer_service.agents.repository import record_registration, record_registrations
 from issuer_service.app import create_app
 from issuer_service.audit.records import AuditFound, AuditQuery
@@ -310,10 +310,10 @@ def reading(
     return lambda database: database.read(work, *arguments, **named)
 
 
-def recording(registration: RegistrationRow) -> Callable[[Database], Awaitable[AnswerRow | None]]:
+def recording(registration: RegistrationRow) -> Callable[[Database], Awaitable[StoredResponse | None]]:
     """A registration, to be written to a database."""
 
-    async def record(database: Database) -> AnswerRow | None:
+    async def record(database: Database) -> StoredResponse | None:
         secret = await DiscoverySecret(database).current()
         return await database.change(record_registration, registration, secret)
 

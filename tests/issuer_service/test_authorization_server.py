@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import serialization as to
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 
 from issuer_service.access import EXTERNAL, Limit, Scope
-from issuer_service.container import build_wiring
+from issuer_service.container import build_container
 from issuer_service.settings import Settings
 from sdcard import Misuse
 from sdcard.encoding import encode_base64url
@@ -269,7 +269,7 @@ def test_settings_make_a_server_whose_keys_are_in_a_file(tmp_path: Path, monkeyp
     (tmp_path / "jwks.json").write_bytes(jwks())
     monkeypatch.setenv("SDCARD_AUTHORIZATION_LIMITS", '{"agent_id_prefixes": ["a-"]}')
 
-    server = build_wiring(
+    server = build_container(
         Settings(issuer="https://registry.example", authorization_server=SERVER, authorization_jwks="jwks.json"), VAULT
     ).authorization_server
 
@@ -291,5 +291,5 @@ def test_settings_make_a_server_whose_keys_are_in_a_file(tmp_path: Path, monkeyp
 def test_half_a_server_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, half: dict[str, object]) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(Misuse, match="AUTHORIZATION") as refused:
-        build_wiring(Settings.model_validate(half), VAULT)
+        build_container(Settings.model_validate(half), VAULT)
     assert "canary" not in str(refused.value)

@@ -24,7 +24,7 @@ from issuer_service.keys import service
 from issuer_service.keys.repository import KeyUse
 from issuer_service.keys.ring import STALE
 from issuer_service.keys.service import LEAD
-from issuer_service.rate_limit import Rates
+from issuer_service.rate_limit import RateLimits
 from sdcard import (
     DEFAULT_POLICY,
     Acceptance,
@@ -258,7 +258,7 @@ def living(desk: Desk, **changes: Any) -> Iterator[Life]:
     thread = threading.Thread(target=http.serve_forever, daemon=True, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        with desk.open(issuer=issuer, rates=Rates(), console=True, **changes) as registry:
+        with desk.open(issuer=issuer, rates=RateLimits(), console=True, **changes) as registry:
             opened.append(registry)
             yield Life(desk, registry, issuer)
     finally:

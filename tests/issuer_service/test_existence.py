@@ -14,7 +14,7 @@ import pytest
 from issuer_service.access import Limit
 from issuer_service.app import _routes
 from issuer_service.console.endpoints import router
-from issuer_service.rate_limit import UNLIMITED, Rates
+from issuer_service.rate_limit import UNLIMITED, RateLimits
 from issuer_service.settings import ProofPolicy, SubjectPer
 from sdcard import InMemorySigner
 from sdcard.encoding import encode_base64url
@@ -440,8 +440,13 @@ def test_a_used_proof_tells_nothing_of_its_key_or_agent(desk: Desk) -> None:
 # -- how often
 
 
-def rates(conflicts: int) -> Rates:
-    return Rates(Rates.for_addresses(0), Rates.for_tokens(0), Rates.for_failures(0), Rates.for_conflicts(conflicts))
+def rates(conflicts: int) -> RateLimits:
+    return RateLimits(
+        RateLimits.for_addresses(0),
+        RateLimits.for_tokens(0),
+        RateLimits.for_failures(0),
+        RateLimits.for_conflicts(conflicts),
+    )
 
 
 def conflict(registry: OpenDesk, token: str, number: int) -> httpx2.Response:

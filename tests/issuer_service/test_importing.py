@@ -226,9 +226,11 @@ def test_an_agent_that_is_refused_when_it_is_issued_stops_no_other(desk: Desk, m
     monkeypatch.setattr(working, "issue_batch", refuse)
     lines = tuple((number, json.dumps(line(number)).encode()) for number in range(3))
 
-    async def work(database: Database) -> working.Worked:
+    async def work(database: Database) -> working.ImportResult:
         entries = await status_repository.free_statuses(database, len(lines), desk.salts, NOW)
-        return await working.work_on(desk.container(database), working.Lines(lines, "alice", ("public",), entries))
+        return await working.work_on(
+            desk.container(database), working.ImportChunk(lines, "alice", ("public",), entries)
+        )
 
     worked = ask(desk.url, work)
 

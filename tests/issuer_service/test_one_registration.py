@@ -41,7 +41,7 @@ def tracing() -> Iterator[Trace]:
         yield trace
     finally:
         sys.setprofile(before[0])
-        threading.setprofile(before[1])  # type: ignore[arg-type]  # None is allowed
+        threading.setprofile(before[1])
 
 
 def test_one_registration_runs_through_few_functions_in_few_files(desk: Desk) -> None:

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from issuer_service.rate_limit import AT_ONCE, UNIT_BYTES, Buckets, RateLimited, Rates, Shares, Turns
+from issuer_service.rate_limit import (
+    AT_ONCE,
+    UNIT_BYTES,
+    ConcurrencyLimit,
+    FairSemaphore,
+    RateLimited,
+    RateLimits,
+    TokenBuckets,
+)
 from sdcard.errors import Refused
 from sdcard.io.lookups import QUICK_CONNECTIONS
 from sdcard.rules import Rule
@@ -20,12 +28,14 @@ from tests.world import key
 REFUSED = ("rate.exceeded", "request")
 
 
-def limits(addresses: int = 0, tokens: int = 0, failures: int = 0) -> Rates:
-    return Rates(Rates.for_addresses(addresses), Rates.for_tokens(tokens), Rates.for_failures(failures))
+def limits(addresses: int = 0, tokens: int = 0, failures: int = 0) -> RateLimits:
+    return RateLimits(
+        RateLimits.for_addresses(addresses), RateLimits.for_tokens(tokens), RateLimits.for_failures(failures)
+    )
 
 
 def test_a_bucket_holds_ten_seconds_worth_and_fills_steadily() -> None:
-    buckets = Buckets(120, "too often")
+    buckets = TokenBuckets(120, "too often")
     for _ in range(20):
         buckets.take("a", 100)
 
@@ -40,7 +50,7 @@ def test_a_bucket_holds_ten_seconds_worth_and_fills_steadily() -> None:
 
 
 def test_a_refused_attempt_costs_nothing() -> None:
-    buckets = Buckets(60, "too often")
+    buckets = TokenBuckets(60, "too often")
     for _ in range(10):
         buckets.take("a", 100)
     for instant in (100, 100.9):
@@ -50,7 +60,7 @@ def test_a_refused_attempt_costs_nothing() -> None:
 
 
 def test_a_clock_that_is_set_back_gives_nothing_and_keeps_nobody_out_for_longer() -> None:
-    buckets = Buckets(60, "too often")
+    buckets = TokenBuckets(60, "too often")
     for _ in range(10):
         buckets.take("a", 10_000)
     for instant in (100, 100.9):
@@ -60,7 +70,7 @@ def test_a_clock_that_is_set_back_gives_nothing_and_keeps_nobody_out_for_longer(
 
 
 def test_retry_after_is_when_one_is_there() -> None:
-    buckets = Buckets(6, "too often")
+    buckets = TokenBuckets(6, "too often")
     for _ in range(10):
         buckets.take("a", 0)
     with pytest.raises(RateLimited) as refused:
@@ -70,14 +80,14 @@ def test_retry_after_is_when_one_is_there() -> None:
 
 
 def test_keys_do_not_share_and_memory_is_bounded() -> None:
-    buckets = Buckets(60, "too often", most_keys=100)
+    buckets = TokenBuckets(60, "too often", most_keys=100)
     for number in range(1_000):
         buckets.take(str(number), 0)
     assert len(buckets) == 100
 
 
 def test_zero_is_no_limit_and_remembers_nobody() -> None:
-    buckets = Buckets(0, "too often")
+    buckets = TokenBuckets(0, "too often")
     for _ in range(10_000):
         buckets.take("a", 0)
     assert len(buckets) == 0
@@ -85,7 +95,7 @@ def test_zero_is_no_limit_and_remembers_nobody() -> None:
 
 @given(st.integers(1, 10_000), st.lists(st.floats(0, 5), max_size=200))
 def test_never_more_than_the_capacity_and_what_flowed_in(per_minute: int, pauses: list[float]) -> None:
-    buckets, now, taken = Buckets(per_minute, "too often"), 0.0, 0
+    buckets, now, taken = TokenBuckets(per_minute, "too often"), 0.0, 0
     for pause in pauses:
         now += pause
         try:
@@ -191,13 +201,13 @@ def test_everybody_behind_a_trusted_proxy_is_limited_apart_and_a_forged_hop_gain
 
 
 def test_what_is_owed_flows_in_first() -> None:
-    buckets = Buckets(60, "too often")
+    buckets = TokenBuckets(60, "too often")
     buckets.charge("a", 25, 100)
     with pytest.raises(RateLimited) as refused:
         buckets.take("a", 115.5)
     assert refused.value.headers == {"Retry-After": "1"}
     buckets.take("a", 116)
-    Buckets(0, "no limit").charge("a", 10_000, 100)
+    TokenBuckets(0, "no limit").charge("a", 10_000, 100)
 
 
 @pytest.mark.parametrize(("size", "requests"), [(0, 10), (10_000, 10), (20_000, 5), (250_000, 1)])
@@ -229,7 +239,7 @@ def test_what_nobody_signed_in_for_counts_for_its_address(desk: Desk) -> None:
 def test_one_callers_places_leave_some_for_others_and_are_forgotten() -> None:
     working, most = {"greedy": 0, "modest": 0}, {"greedy": 0, "modest": 0}
 
-    async def ask(shares: Shares, subject: str) -> None:
+    async def ask(shares: ConcurrencyLimit, subject: str) -> None:
         async with shares.of(subject):
             working[subject] += 1
             most[subject] = max(most[subject], working[subject])
@@ -237,7 +247,7 @@ def test_one_callers_places_leave_some_for_others_and_are_forgotten() -> None:
             working[subject] -= 1
 
     async def run() -> int:
-        shares = Shares()
+        shares = ConcurrencyLimit()
         await asyncio.gather(*(ask(shares, "greedy") for _ in range(30)), ask(shares, "modest"))
         return len(shares._places)
 
@@ -248,7 +258,7 @@ def test_one_callers_places_leave_some_for_others_and_are_forgotten() -> None:
 
 def test_who_waits_too_long_is_refused_and_a_cancelled_one_leaves_its_place() -> None:
     async def run() -> Refused:
-        shares = Shares(0.02)
+        shares = ConcurrencyLimit(0.02)
 
         async def hold() -> None:
             async with shares.of("greedy"):
@@ -271,7 +281,7 @@ def test_who_waits_too_long_is_refused_and_a_cancelled_one_leaves_its_place() ->
 
 def test_a_subject_that_has_much_to_do_holds_up_another_for_no_more_than_its_share() -> None:
     async def work() -> list[str]:
-        turns, done = Turns(2), list[str]()
+        turns, done = FairSemaphore(2), list[str]()
 
         async def one(subject: str) -> None:
             async with turns.of(subject):
@@ -292,7 +302,7 @@ def test_a_subject_that_has_much_to_do_holds_up_another_for_no_more_than_its_sha
 
 def test_so_many_work_at_a_time_and_nothing_is_kept_of_them() -> None:
     async def work() -> tuple[int, int]:
-        turns, now, most = Turns(2), 0, 0
+        turns, now, most = FairSemaphore(2), 0, 0
 
         async def one(subject: str) -> None:
             nonlocal now, most

@@ -150,7 +150,7 @@ def test_after_the_agent_is_deleted_nothing_is_brought_back(desk: Desk, registry
 
 def test_an_answer_that_is_too_long_to_keep_is_not_given(desk: Desk) -> None:
     before = desk.rows()
-    with desk.open(bounds=Bounds(answer_bytes=100)) as registry:
+    with desk.open(bounds=Bounds(response_bytes=100)) as registry:
         assert_refused(ask(registry), 413, ("limit.bytes", WHERE))
         assert desk.rows() == before
         registry.register(request())
@@ -161,7 +161,7 @@ def test_what_is_kept_for_one_subject_is_bounded(desk: Desk) -> None:
     with desk.open() as registry:
         ask(registry)
         size = len(desk.rows()["answers"][0][4])
-    with desk.open(bounds=Bounds(answers_bytes=size + size // 2)) as registry:
+    with desk.open(bounds=Bounds(stored_response_bytes=size + size // 2)) as registry:
         assert_refused(ask(registry, idempotency_key="second"), 413, ("limit.bytes", WHERE))
         body = json.dumps(request("theirs", public_key=jwk(key(21))))
         assert ask(registry, body, "second", bob).status_code == 201

@@ -13,7 +13,14 @@ import pytest
 from issuer_service import tokens
 from issuer_service.agents import lifecycle_repository
 from issuer_service.agents import repository as agents_repository
-from issuer_service.agents.records import AgentChanged, AnswerRow, DeletionRow, GivenNonce, KeyRow, RegistrationRow
+from issuer_service.agents.records import (
+    AgentChanged,
+    DeletionRow,
+    IssuedNonce,
+    KeyRow,
+    RegistrationRow,
+    StoredResponse,
+)
 from issuer_service.audit import repository as audit_repository
 from issuer_service.audit.records import AuditEvent, AuditQuery, Possession, Supersedes
 from issuer_service.audit.repository import check_commit
@@ -101,8 +108,8 @@ def record(url: str, *rows: RegistrationRow) -> list[Rule | None]:
     return [_rule(outcome) for outcome in on(url, *map(recording, rows))]
 
 
-def _rule(outcome: AnswerRow | BaseException | None) -> Rule | None:
-    assert not isinstance(outcome, AnswerRow)
+def _rule(outcome: StoredResponse | BaseException | None) -> Rule | None:
+    assert not isinstance(outcome, StoredResponse)
     if outcome is None or isinstance(outcome, Refused):
         return outcome.rule if outcome else None
     raise outcome
@@ -250,7 +257,7 @@ def test_a_store_that_was_never_prepared_is_unavailable(url: str) -> None:
 # -- agents over time -------------------------------------------------------------------------------------------------
 
 
-ANSWER = AnswerRow("a" * 64, "alice", "r" * 64, b"\x00sealed\xff", NOW + 100, 1000)
+ANSWER = StoredResponse("a" * 64, "alice", "r" * 64, b"\x00sealed\xff", NOW + 100, 1000)
 
 
 def listed(number: int, *thumbprints: str, context: str = "public", **changes: Any) -> RegistrationRow:
@@ -361,11 +368,11 @@ def test_an_answer_is_kept_once_and_given_until_it_expires(url: str) -> None:
 
     (kept,) = on(url, recording(other))
 
-    assert isinstance(kept, AnswerRow)
+    assert isinstance(kept, StoredResponse)
     assert (kept.request, kept.sealed, kept.expires_at) == (ANSWER.request, ANSWER.sealed, ANSWER.expires_at)
     assert everything(url) == before
-    assert on(url, reading(lifecycle_repository.find_answer, ANSWER.digest, NOW + 99)) == [kept]
-    assert on(url, reading(lifecycle_repository.find_answer, ANSWER.digest, NOW + 100)) == [None]
+    assert on(url, reading(lifecycle_repository.find_response, ANSWER.digest, NOW + 99)) == [kept]
+    assert on(url, reading(lifecycle_repository.find_response, ANSWER.digest, NOW + 100)) == [None]
     later = replace(other, at=NOW + 100)
     assert on(url, recording(later)) == [None]
     assert counts(url)["answers"] == 1
@@ -376,7 +383,7 @@ def test_of_those_who_keep_one_answer_at_once_one_registers(url: str) -> None:
 
     outcomes = on(url, *(recording(one) for one in asked))
 
-    given = [one.sealed for one in outcomes if isinstance(one, AnswerRow)]
+    given = [one.sealed for one in outcomes if isinstance(one, StoredResponse)]
     assert outcomes.count(None) == 1
     assert len(given) == 7
     assert given == [str(outcomes.index(None)).encode()] * 7
@@ -385,7 +392,7 @@ def test_of_those_who_keep_one_answer_at_once_one_registers(url: str) -> None:
 
 def test_what_is_kept_for_a_subject_has_a_bound(url: str) -> None:
     def keeping(n: int, subject: str, size: int) -> RegistrationRow:
-        answer = AnswerRow(str(n) * 64, subject, "r" * 64, b"x" * size, NOW + 100, 10)
+        answer = StoredResponse(str(n) * 64, subject, "r" * 64, b"x" * size, NOW + 100, 10)
         return replace(row(f"agent-{n}", subject=subject), answer=answer)
 
     assert record(url, keeping(1, "alice", 6)) == [None]
@@ -398,10 +405,10 @@ def nonce_key(database: Database) -> SharedKey:
     return SharedKey(database, agents_repository.USED_NONCES, SystemSalts())
 
 
-def given(url: str, text: str = "n") -> GivenNonce:
+def given(url: str, text: str = "n") -> IssuedNonce:
     [key] = on(url, lambda database: nonce_key(database).current())
     assert isinstance(key, bytes)
-    return GivenNonce(text, NOW + 300, key, Where(Part.REQUEST, ("proofs",)))
+    return IssuedNonce(text, NOW + 300, key, Where(Part.REQUEST, ("proofs",)))
 
 
 def test_a_nonce_is_used_once(url: str) -> None:
@@ -418,7 +425,7 @@ def test_a_nonce_that_was_made_with_another_key_is_refused_until_the_key_is_read
         before = await shared.current()
         await asyncio.to_thread(query, url, "DELETE FROM used_nonces")
         assert await shared.current() == before, "nothing was asked"
-        nonce = GivenNonce("n", NOW + 300, before, Where(Part.REQUEST, ("proofs",)))
+        nonce = IssuedNonce("n", NOW + 300, before, Where(Part.REQUEST, ("proofs",)))
         with raises_rule("proof.nonce", at="request/proofs"):
             await recording(replace(row("agent"), nonce=nonce))(database)
         shared.forget()

@@ -11,7 +11,7 @@ from issuer_service.agents import lifecycle as service
 from issuer_service.console import endpoints
 from issuer_service.console import session as forms
 from issuer_service.console.session import is_link
-from issuer_service.rate_limit import UNLIMITED, Rates
+from issuer_service.rate_limit import UNLIMITED, RateLimits
 from tests.browser import attacks
 from tests.browser.console import set_card
 from tests.issuer_service.console.conftest import NewVisitor
@@ -273,7 +273,7 @@ def test_a_page_that_cannot_be_made_is_answered_with_a_document(
 
 
 def test_an_address_that_asks_too_often_is_told_so_by_a_page_and_elsewhere_by_a_document(desk: Desk) -> None:
-    rates = Rates(Rates.for_addresses(60), UNLIMITED.tokens, UNLIMITED.failures)
+    rates = RateLimits(RateLimits.for_addresses(60), UNLIMITED.tokens, UNLIMITED.failures)
     with desk.open(console=True, rates=rates) as registry:
         someone = Visitor(registry)
         answers = [someone.get("/sign-in") for _ in range(40)]

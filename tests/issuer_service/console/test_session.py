@@ -8,7 +8,7 @@ import pytest
 
 from issuer_service.access import EXTERNAL, Limit, Scope, withdraw_token
 from issuer_service.console.session import COOKIE, FIRST_COOKIE, HEADERS, SESSION_SECONDS
-from issuer_service.rate_limit import UNLIMITED, Rates
+from issuer_service.rate_limit import UNLIMITED, RateLimits
 from issuer_service.tokens import MOST_SESSIONS
 from tests.identity import CLAIMS, LIMITS, SERVER, Source, access_token, server
 from tests.issuer_service.console.conftest import NewVisitor
@@ -109,7 +109,7 @@ def test_signing_in_again_ends_the_session_that_there_was(desk: Desk, visitor: N
 
 
 def test_bad_tokens_are_counted_against_their_address_as_the_api_counts_them(desk: Desk) -> None:
-    rates = Rates(UNLIMITED.addresses, UNLIMITED.tokens, Rates.for_failures(60))
+    rates = RateLimits(UNLIMITED.addresses, UNLIMITED.tokens, RateLimits.for_failures(60))
     with desk.open(console=True, rates=rates) as registry:
         someone = Visitor(registry)
         statuses = [someone.sign_in("wrong").status_code for _ in range(11)]
@@ -124,7 +124,9 @@ def test_bad_tokens_are_counted_against_their_address_as_the_api_counts_them(des
 
 
 def test_pages_count_towards_what_a_token_may_ask(desk: Desk) -> None:
-    with desk.open(console=True, rates=Rates(UNLIMITED.addresses, Rates.for_tokens(60), UNLIMITED.failures)) as opened:
+    with desk.open(
+        console=True, rates=RateLimits(UNLIMITED.addresses, RateLimits.for_tokens(60), UNLIMITED.failures)
+    ) as opened:
         someone = Visitor(opened)
         someone.signed_in(desk.token)
         statuses = [someone.get("/session").status_code for _ in range(10)]
