@@ -21,6 +21,7 @@ WHOLE = {
     "issuer_service/test_clocks.py": "a wrong clock at each step of the lifecycle",
     "issuer_service/test_existence.py": "every route conceals what is not the caller's",
     "issuer_service/test_failover.py": "a standby takes over from a primary database",
+    "issuer_service/test_one_registration.py": "the functions and files that one registration over HTTP enters",
     "issuer_service/test_postgres_faults.py": "a database that stops, hangs, is full or locked",
     "issuer_service/test_processes.py": "several registry processes, killed and restarted",
     "issuer_service/test_public_cases.py": "public cases about registration",

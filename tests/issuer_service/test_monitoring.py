@@ -1,6 +1,9 @@
 """Health, readiness and metrics."""
 
 import asyncio
+import io
+import json
+import logging
 import os
 import shutil
 import socket
@@ -9,11 +12,12 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -21,7 +25,7 @@ from prometheus_client import REGISTRY, generate_latest
 from sqlalchemy import Connection, text
 
 from issuer_service.keys.repository import KeyUse
-from issuer_service.monitoring import _KEPT_SECONDS, Metrics, Readiness, offered
+from issuer_service.monitoring import _KEPT_SECONDS, LogFormat, LogLevel, Metrics, Readiness, logging_to, offered
 from issuer_service.server import bind, running
 from sdcard import PublicKey
 from sdcard.acceleration import KERNEL
@@ -584,3 +588,90 @@ def test_they_are_read_on_a_port_of_their_own_and_not_on_the_registrys(desk: Des
 def test_a_port_that_is_taken_is_said() -> None:
     with closing(bind()) as taken, pytest.raises(OSError, match="in use"), offered(Metrics(), taken.getsockname()[1]):
         pass
+
+
+# -- Logs --------------------------------------------------------------------------------------------------------------
+
+
+OURS = logging.getLogger("issuer_service.test")
+FOREIGN = logging.getLogger("foreign.library")
+HOSTILE = 'a\nb\r\u2028\x1b[31m\x00"}{\\'
+
+
+def logged(act: Callable[[], None], form: LogFormat = "json", level: LogLevel = "info") -> list[str]:
+    stream = io.StringIO()
+    with logging_to(stream, form, level):
+        act()
+    return stream.getvalue().splitlines()
+
+
+def one(act: Callable[[], None]) -> dict[str, Any]:
+    (line,) = logged(act)
+    document: dict[str, Any] = json.loads(line)
+    return document
+
+
+def test_an_event_is_one_json_object_with_time_level_and_origin() -> None:
+    event = one(lambda: OURS.info("request", extra={"status": 201}))
+
+    assert event.pop("timestamp").endswith("Z")
+    assert event == {"event": "request", "level": "info", "logger": "issuer_service.test", "status": 201}
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_hostile_text_stays_on_its_line_and_does_nothing_to_a_terminal(form: LogFormat) -> None:
+    lines = logged(lambda: OURS.error("%s", HOSTILE, extra={"client": HOSTILE}), form)
+
+    assert len(lines) == 1
+    assert lines[0].isprintable()
+    if form == "json":
+        assert json.loads(lines[0])["client"] == HOSTILE
+
+
+def fail() -> None:
+    raise ValueError("canary-in-an-exception")
+
+
+@pytest.mark.parametrize("log", [OURS, FOREIGN])
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_an_exception_is_its_type_and_its_places(log: logging.Logger, form: LogFormat) -> None:
+    def act() -> None:
+        try:
+            fail()
+        except ValueError:
+            log.exception("it failed", stack_info=True)
+
+    (line,) = logged(act, form)
+
+    assert "canary" not in line
+    assert "ValueError" in line
+    assert "fail:" in line
+
+
+def test_of_a_message_of_another_library_the_first_line_is_kept() -> None:
+    assert one(lambda: FOREIGN.error("a task failed\ncanary"))["event"] == "a task failed"
+    assert len(one(lambda: FOREIGN.error("x" * 100_000))["event"]) < 3_000
+
+
+def test_the_level_is_for_our_events_and_others_are_heard_when_they_warn() -> None:
+    def act() -> None:
+        for log in (OURS, FOREIGN):
+            log.debug("debug")
+            log.info("info")
+            log.warning("warning")
+
+    def heard(level: LogLevel) -> list[tuple[str, str]]:
+        return [(event["logger"][:7], event["event"]) for event in map(json.loads, logged(act, level=level))]
+
+    assert heard("info") == [("issuer_", "info"), ("issuer_", "warning"), ("foreign", "warning")]
+    assert heard("debug")[0] == ("issuer_", "debug")
+    assert heard("error") == [("foreign", "warning")]
+
+
+def test_logging_is_as_before_when_the_block_is_over() -> None:
+    root = logging.getLogger()
+    before = (root.level, list(root.handlers), logging.getLogger("issuer_service").level)
+
+    logged(lambda: None, level="debug")
+
+    assert (root.level, root.handlers, logging.getLogger("issuer_service").level) == before

@@ -17,7 +17,7 @@ from tests.browser.console import set_card
 from tests.issuer_service.console.conftest import NewVisitor
 from tests.issuer_service.console.visitor import Visitor, checked, rule_of
 from tests.issuer_service.delegation.office import Office
-from tests.issuer_service.delegation.test_approvals import pending
+from tests.issuer_service.delegation.test_service_approvals import pending
 from tests.issuer_service.desk import Desk, OpenDesk, jwk, on_both_databases, request, request_with_card
 from tests.issuer_service.test_app import BrokenSalts
 from tests.world import key

@@ -18,6 +18,7 @@ from sdcard.jose.jws import encode_signing_input, join_signature
 from sdcard.sdjwt.model import Disclosure, parse_disclosure
 from tests.issuer_service.delegation.office import TOKEN_ENDPOINT, Office, assert_error, basic
 from tests.issuer_service.desk import Desk, jwk, on_both_databases
+from tests.postgres import query
 from tests.world import ISSUER, NOW, example, key
 
 # -- ``POST /token`` as it is meant -----------------------------------------------------------------------------------
@@ -510,3 +511,17 @@ def good_form(office: Office) -> dict[str, str]:
 def post(office: Office, body: str, media_type: str = "application/x-www-form-urlencoded", **headers: str) -> Any:
     sent = {"content-type": media_type, "authorization": basic("alice", office.tokens["alice"]), **headers}
     return office.registry.client.post("/token", content=body, headers=sent)
+
+
+@on_both_databases
+@pytest.mark.parametrize("scope", ["read", "pay"])
+def test_an_exchange_with_a_nonce_of_an_outdated_key_has_the_key_read_again(office: Office, scope: str) -> None:
+    """The database lost the key, as a restored one has, and no process was told."""
+    office.grant("a", "b", sensitive=["pay"])
+    outdated = office.nonce("alice")
+    query(office.desk.url, "DELETE FROM used_nonces")
+    refused = office.show("a", "b", scope, nonce=outdated)
+    assert refused.json()["error_description"].startswith("proof.nonce")
+    again = office.show("a", "b", scope, nonce=office.nonce("alice"))
+    assert scope == "pay" or again.status_code == 200
+    assert scope == "read" or again.json()["error_description"].startswith("approval.pending")
