@@ -85,10 +85,10 @@ def card_of(url: str, binding: str, version: str = "1.0") -> AgentCard:
 class Town:
     """An agent of a2a-sdk on a socket, and what its clients need."""
 
-    def __init__(self, world: World, url: str, prover_origin: str | None = None) -> None:
+    def __init__(self, world: World, url: str, prover_origin: str | None = None, **changes: Any) -> None:
         self.world, self.url = world, url
         origin = prover_origin or url
-        proves = prover(world, origin)
+        self.prover = proves = prover(world, origin, **changes)
         document = example()
         older = {"url": f"{url}/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "0.3"}
         document["supportedInterfaces"] += [older]  # type: ignore[operator, list-item]

@@ -1,0 +1,135 @@
+"""A process of its own for the attacks on the called agent's proof: an agent, or a host that stands in between.
+
+``python -m tests.external.agent_process '{"role": …, "port": …, "certificate": …, "key": …}'``. Every process makes the
+same world: the same Issuer, Holder and instant.
+"""
+
+import json
+import ssl
+import sys
+from typing import Any
+
+import httpx
+import uvicorn
+
+PROOF, CHALLENGE = "sd-card-proof", "sd-card-challenge"
+
+
+def agent(given: dict[str, Any]) -> Any:
+    """The agent: a task over HTTP, its card, and A2A."""
+    from starlette.applications import Starlette
+    from starlette.routing import Route
+
+    from sdcard.web.prove import Proving
+    from tests.external.test_called_agents import Town
+    from tests.sdcard.web.called import echoes
+    from tests.world import World
+
+    town = Town(World(), given["origin"], services=frozenset(given["services"]))
+    tasks = Proving(echoes, prover=town.prover, clock=town.world.clock)
+    return Starlette(routes=[Route("/tasks", tasks), *town.app.routes])
+
+
+def copy(given: dict[str, Any]) -> Any:
+    """A thief's host: it has the agent's published SD-Card, and not its key."""
+    from starlette.applications import Starlette
+    from starlette.routing import Route
+
+    from sdcard.publishing.published import PATHS, PublishedCard, PublishedCards
+    from sdcard.web.publish import CardApp
+    from tests.external.test_called_agents import Town
+    from tests.sdcard.web.called import echoes
+    from tests.world import World
+
+    town = Town(World(), given["origin"])
+    copied = town.cards.contexts["public"]
+    cards = PublishedCards({"public": PublishedCard(copied.sd_card, copied.family, copied.expires_at, None)})
+    published = CardApp(cards, town.world.clock)
+    return Starlette(
+        routes=[Route("/tasks", echoes), *(Route(path, published) for path in PATHS), Route("/rpc", echoes)]
+    )
+
+
+def blind(given: dict[str, Any]) -> Any:
+    """Another registered agent, which signs every challenge with its own key."""
+    from sdcard import ClaimRequest, select_all, select_requested
+    from sdcard.holder import present
+    from sdcard.http_auth import parse_agent_challenge
+    from tests.world import World
+
+    world = World()
+    card = world.issuer.sign_again(world.holder.unbound(), {"sub": "agent:other"})
+    held = world.holder.accept(str(card))
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        values = [value.decode() for name, value in scope["headers"] if name.decode() == CHALLENGE]
+        challenge = parse_agent_challenge(values).challenge
+        shown = select_requested(held, ClaimRequest(), select_all(held)).selection
+        proof = str(present(held, shown, challenge, world.holder.signer, world.clock.now()))
+        await send({"type": "http.response.start", "status": 200, "headers": [(PROOF.encode(), proof.encode())]})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    return app
+
+
+def relay(given: dict[str, Any]) -> Any:
+    """A host in between: it forwards to `upstream`, with the changes that `given` names."""
+    context = ssl.create_default_context(cafile=given["authority"])
+    proofs: list[str] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        body, more = b"", True
+        while more:
+            event = await receive()
+            body, more = body + event.get("body", b""), event.get("more_body", False)
+        headers = [(name.decode(), value.decode()) for name, value in scope["headers"]]
+        dropped = {name.lower() for name in given.get("drop", [])}
+        headers = [(name, value) for name, value in headers if name.lower() not in {"host", *dropped}]
+        for old, new in given.get("replace", []):
+            headers = [(name, value.replace(old, new)) for name, value in headers]
+        headers.append(("host", given.get("host", given["upstream"].partition("://")[2])))
+        path = scope["path"].removeprefix(given.get("prefix", ""))
+        url = given["upstream"] + given.get("paths", {}).get(path, path)
+        method = given.get("methods", {}).get(scope["method"], scope["method"])
+        async with httpx.AsyncClient(verify=context, trust_env=False) as http:
+            answer = await http.request(method, url, headers=headers, content=body)
+        never_back = {"content-encoding", "transfer-encoding", "content-length"}
+        dropped_back = never_back | {name.lower() for name in given.get("drop_back", [])}
+        back = [(name, value) for name, value in answer.headers.multi_items() if name.lower() not in dropped_back]
+        if given.get("replay") and PROOF in answer.headers:
+            proofs.append(answer.headers[PROOF])
+            back = [(name, proofs[0] if name.lower() == PROOF else value) for name, value in back]
+        back.append(("content-length", str(len(answer.content))))
+        raw = [(name.encode(), value.encode()) for name, value in back]
+        await send({"type": "http.response.start", "status": answer.status_code, "headers": raw})
+        await send({"type": "http.response.body", "body": answer.content})
+
+    return app
+
+
+ROLES = {"agent": agent, "copy": copy, "blind": blind, "relay": relay}
+
+
+def tls(config: Any, default: Any) -> ssl.SSLContext:
+    """TLS 1.3 and nothing older."""
+    context: ssl.SSLContext = default()
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    return context
+
+
+def main() -> None:
+    given = json.loads(sys.argv[1])
+    uvicorn.run(
+        ROLES[given["role"]](given),
+        host="127.0.0.1",
+        port=given["port"],
+        log_level="critical",
+        lifespan="off",
+        ssl_certfile=given["certificate"],
+        ssl_keyfile=given["key"],
+        ssl_context_factory=tls,
+    )
+
+
+if __name__ == "__main__":
+    main()
