@@ -111,6 +111,7 @@ PLACES: dict[Why, str] = {
         issuer_service/container.py:Container.shares
     """,
     Why.OWNED: """
+        sdcard/io/agent.py:Agent._shown
         sdcard/io/database.py:Database._turns sdcard/io/database.py:Database._threads
         sdcard/io/lookups.py:SqliteLookups._places sdcard/io/lookups.py:SqliteLookups._threads
         sdcard/io/lookups.py:_Lane._places sdcard/io/lookups.py:_Lane._idle

@@ -33,11 +33,11 @@ def program(name: str) -> str:
     return found or unavailable(f"needs {name}: apt-get install nginx-light systemd")
 
 
-def unit(folder: Path) -> Path:
+def unit(folder: Path, name: str = "sdcard.service") -> Path:
     """The unit, with a program that this machine has."""
-    text = (DEPLOY / "sdcard.service").read_text(encoding="utf-8")
-    (folder / "sdcard.service").write_text(text.replace("/opt/sdcard/bin/sdcard", "/bin/true"), encoding="utf-8")
-    return folder / "sdcard.service"
+    text = (DEPLOY / name).read_text(encoding="utf-8")
+    (folder / name).write_text(text.replace("/opt/sdcard/bin/sdcard", "/bin/true"), encoding="utf-8")
+    return folder / name
 
 
 @pytest.mark.servers
@@ -45,6 +45,28 @@ def test_systemd_understands_the_unit(tmp_path: Path) -> None:
     ran = subprocess.run([program("systemd-analyze"), "verify", unit(tmp_path)], capture_output=True, text=True)
 
     assert (ran.returncode, [line for line in ran.stderr.splitlines() if "sdcard.service" in line]) == (0, [])
+
+
+@pytest.mark.servers
+def test_systemd_understands_the_timer_that_renews(tmp_path: Path) -> None:
+    names = ["sdcard-renew.service", "sdcard-renew.timer"]
+    files = [str(unit(tmp_path, name)) for name in names]
+    ran = subprocess.run([program("systemd-analyze"), "verify", *files], capture_output=True, text=True)
+
+    assert (ran.returncode, [line for line in ran.stderr.splitlines() if "sdcard-renew" in line]) == (0, [])
+
+
+def test_the_unit_that_renews_gives_a_command_that_there_is() -> None:
+    text = (DEPLOY / "sdcard-renew.service").read_text(encoding="utf-8")
+    [line] = re.findall(r"^ExecStart=/opt/sdcard/bin/sdcard (.*)$", text, re.MULTILINE)
+    assert line.startswith("agents renew georoute --if-expiring")
+    page = (
+        (ROOT / "docs" / "cli.md")
+        .read_text(encoding="utf-8")
+        .partition("## sdcard agents renew")[2]
+        .partition("\n## ")[0]
+    )
+    assert [option for option in re.findall(r"--[a-z-]+", line) if f"`{option}" not in page] == []
 
 
 @pytest.mark.servers

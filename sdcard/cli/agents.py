@@ -118,16 +118,25 @@ def renew(
     out: OutDirectory,
     issuer: IssuerName = None,
     supersedes: Supersedes = "run_out",
+    if_expiring: Annotated[
+        bool, typer.Option("--if-expiring", help="Do nothing while more than half of their lifetime is left.")
+    ] = False,
     token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Get new SD-Cards for an agent: the same card, contexts and keys. Example:
     sdcard agents renew georoute --registry https://registry.example --key agent.jwk --out cards"""
+    from sdcard.io.agent import is_folder_due
     from sdcard.io.key_files import load_signer
     from sdcard.io.registry_client import Registry
+    from sdcard.io.system import SystemClock
 
     keys = [load_signer(file).public_key for file in key]
     check_supersedes(supersedes)
+    if if_expiring and not is_folder_due(out, keys, SystemClock()):
+        told = f"not renewed: the SD-Cards in {out} have more than half of their lifetime left"
+        print_result(as_json, {"agent_id": agent, "renewed": False}, told)
+        return
     client = Registry(registry, read_token(token_file))
     issuers, trust = client.issuer(issuer)
     contexts, thumbprints = client.asked(agent)

@@ -4,9 +4,7 @@ Card text is hostile. All text of a card or a token goes through ``printable`` b
 """
 
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
@@ -23,6 +21,7 @@ from sdcard.encoding import why_not_utf8
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.io.display import printable as printable
 from sdcard.io.display import show_instant as show_instant
+from sdcard.io.private_files import write_private_file as write_private_file
 from sdcard.lenient import decode_token, lenient_document, lenient_token
 from sdcard.rules import Rule
 
@@ -213,15 +212,3 @@ def read_text(source: str) -> str:
 def read_sd_jwt(source: str) -> str:
     """Read an SD-JWT as text, as ``lenient_token``."""
     return decode_token(read_bytes(source), Where(Part.PRESENTATION))
-
-
-def write_private_file(file: Path, data: bytes) -> None:
-    """Write a whole file or none, readable by its owner alone."""
-    descriptor, unfinished = tempfile.mkstemp(dir=file.parent, prefix=".")
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-        Path(unfinished).replace(file)
-    except BaseException:
-        Path(unfinished).unlink(missing_ok=True)
-        raise

@@ -21,7 +21,7 @@ def agent(given: dict[str, Any]) -> Any:
     from starlette.routing import Route
 
     from sdcard.web.prove import Proving
-    from tests.external.test_called_agents import Town
+    from tests.external.called_a2a import Town
     from tests.sdcard.web.called import echoes
     from tests.world import World
 
@@ -37,7 +37,7 @@ def copy(given: dict[str, Any]) -> Any:
 
     from sdcard.publishing.published import PATHS, PublishedCard, PublishedCards
     from sdcard.web.publish import CardApp
-    from tests.external.test_called_agents import Town
+    from tests.external.called_a2a import Town
     from tests.sdcard.web.called import echoes
     from tests.world import World
 

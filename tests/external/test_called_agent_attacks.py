@@ -32,11 +32,16 @@ from sdcard.key_binding import RequestTarget
 from sdcard.nonces import NoncePurpose
 from sdcard.web.a2a_proof import AgentProofInterceptor
 from sdcard.web.proved_client import AgentSession, ProvedTransport
-from tests.external.test_called_agents import card_of, request
-from tests.issuer_service.test_serving import free_port
+from tests.external.called_a2a import card_of, request
 from tests.sdcard.web.called import CLIENT, session
 from tests.shared import ROOT
 from tests.world import World
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+        return port
 
 
 class Network:

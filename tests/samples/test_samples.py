@@ -5,7 +5,9 @@ A block ``text`` is what the sample before it printed, or all of its language si
 ``<!-- saved as NAME -->`` makes a block a file of the folder.
 """
 
+import ast
 import contextlib
+import inspect
 import io
 import json
 import shutil
@@ -28,6 +30,8 @@ from sdcard.http_auth import (
     parse_credentials,
     parse_proof,
 )
+from sdcard.io.agent import Agent, CardFolder
+from sdcard.io.registry_client import Registry
 from sdcard.key_binding import AGENT_NONCE
 from sdcard.policy.document import parse_policy
 from sdcard.possession import POSSESSION_TYP
@@ -269,6 +273,15 @@ def _agent_headers(block: Block, shell: Shell) -> None:
     assert len(fields) == 4
 
 
+def _agent_that_renews(block: Block, shell: Shell) -> None:
+    """A part of a program: its calls bind to what they name."""
+    calls = {ast.unparse(one.func): one for one in ast.walk(ast.parse(block.text)) if isinstance(one, ast.Call)}
+    for made in (CardFolder, Agent, Registry):
+        call = calls[made.__name__]
+        keywords = {one.arg: None for one in call.keywords if one.arg}
+        inspect.signature(made).bind(*call.args, **keywords)
+
+
 _COMPARED: dict[tuple[str, str], Callable[[Block, Shell], None]] = {
     ("docs/discovery.md", "json"): _discovery,
     ("docs/lifecycle.md", "json"): _possession,
@@ -276,5 +289,6 @@ _COMPARED: dict[tuple[str, str], Callable[[Block, Shell], None]] = {
     ("docs/vectors.md", "json"): _vector,
     ("docs/presenting.md", "http"): _headers,
     ("docs/agent-proof.md", "http"): _agent_headers,
+    ("docs/lifecycle.md", "py"): _agent_that_renews,
 }
 """What is no program → what it is compared with."""

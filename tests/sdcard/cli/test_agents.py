@@ -116,6 +116,21 @@ def test_a_deleted_agent_is_gone_and_its_cards_with_it(sdcard: Sdcard, registry:
     assert (again.status, again.json["rule"]) == (1, "agent.unknown")
 
 
+def test_a_renewal_if_expiring_waits_until_half_of_the_lifetime(sdcard: Sdcard, registry: tuple[str, str]) -> None:
+    """The SD-Cards are new; one that is not good, or missing, is renewed."""
+    renew = ("agents", "renew", "georoute", *registry, "--key", "two.jwk", "--key", "one.jwk", "--out", "cards")
+    before = {file.name: file.read_bytes() for file in Path("cards").glob("*.sd-card")}
+    ran = sdcard(*renew, "--if-expiring", "--json")
+    assert (ran.status, ran.json) == (0, {"agent_id": "georoute", "renewed": False})
+    assert "more than half" in sdcard(*renew, "--if-expiring").out
+    assert {file.name: file.read_bytes() for file in Path("cards").glob("*.sd-card")} == before
+    Path("cards", min(before)).write_text("broken")
+    assert sdcard(*renew, "--if-expiring").status == 0
+    after = {file.name: file.read_bytes() for file in Path("cards").glob("*.sd-card")}
+    assert after.keys() == before.keys()
+    assert all(after[name] != before[name] for name in before)
+
+
 # -- An owner revokes, suspends and reinstates; a Verifier that fetches the list sees it ------------------------------
 
 # Over real HTTP.

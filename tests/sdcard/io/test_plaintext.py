@@ -81,6 +81,7 @@ WITH_HTTP_CLIENTS = {
     "io/registry_client.py": "Registry",
     "web/client_auth.py": "Presenter",
     "web/client_auth_httpx.py": "Presenter",
+    "web/a2a_proof.py": "CalledAgent",
     "web/proved_client.py": "CalledAgent",
     "web/proved_client_httpx.py": "CalledAgent",
 }

@@ -1,0 +1,247 @@
+"""An agent that renews its SD-Cards before they expire.
+
+SD-Cards live for days, and nothing else renews them (SD-Card 7.4.3). ``Agent.step`` does what is due and says when to
+come back, so that a thread, a task or a timer can drive it. A renewal that fails leaves the last good cards.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from sdcard.agent_proof import ShownCard
+from sdcard.encoding import encode_json, frozen
+from sdcard.errors import Misuse, Refused
+from sdcard.holder import HeldSdCard, accept_sd_card, select_all
+from sdcard.instants import Clock, Lifetime
+from sdcard.io.private_files import write_private_file
+from sdcard.io.registry_client import Registry
+from sdcard.issued import Acceptance
+from sdcard.jose.jws import Signer
+from sdcard.jose.keys import PublicKey
+from sdcard.lenient import lenient_token
+from sdcard.trust import TrustedIssuers, parse_trusted_issuers
+
+DUE = 0.5
+"""Share of its lifetime after which an SD-Card is renewed: 3.5 of 7 days are left to wait for a registry."""
+JITTER = 0.1
+"""Most of the remaining share that chance takes away, so that agents do not come at once."""
+FIRST_RETRY, LAST_RETRY = 60, 3_600
+"""Seconds to wait after a failed renewal: doubled each time, and at most the second."""
+_LOOK = 60
+"""Seconds between two looks at a folder that another process may have renewed."""
+_log = logging.getLogger(__name__)
+
+
+class RenewsCards(Protocol):
+    """Keeps the SD-Cards of one agent and has new ones made."""
+
+    def load(self) -> Mapping[str, HeldSdCard]:
+        """Return the SD-Cards that are kept, by context."""
+        ...
+
+    def renew(self, is_due: Callable[[Mapping[str, HeldSdCard]], bool]) -> Mapping[str, HeldSdCard]:
+        """Have new SD-Cards made and return them.
+
+        Another process may have done it meanwhile; then return those.
+
+        Raises:
+            Refused, Misuse, OSError: when that fails.
+        """
+        ...
+
+
+def until_renewal(held: HeldSdCard, chance: float = 0.0) -> Lifetime:
+    """Return the part of an SD-Card's life in which it is not renewed yet.
+
+    Args:
+        held: the SD-Card.
+        chance: from 0 to 1; the more, the later.
+    """
+    issued = held.issued
+    lifetime = issued.expires_at - issued.issued_at
+    return Lifetime(issued.issued_at, issued.issued_at + lifetime * (DUE + (1 - DUE) * JITTER * chance))
+
+
+class Agent:
+    """The SD-Cards and the key of an agent, renewed in time.
+
+    Args:
+        cards: keeps and renews the SD-Cards.
+        signer: the key in their ``cnf``: of a file, of a PKCS#11 token, or a ``CallbackSigner``.
+        clock: says when.
+        chance: draws a number from 0 to 1, such as ``random.random``.
+        changed: is called with the new SD-Cards by context, to publish them.
+
+    Raises:
+        Misuse: when the signer does not hold the key of an SD-Card.
+    """
+
+    def __init__(
+        self,
+        cards: RenewsCards,
+        signer: Signer,
+        clock: Clock,
+        chance: Callable[[], float],
+        changed: Callable[[Mapping[str, ShownCard]], None] | None = None,
+    ) -> None:
+        self._cards, self._signer, self._clock = cards, signer, clock
+        self._chance, self._changed = chance, changed
+        self._failures, self._waits = 0, Lifetime(clock.now(), clock.now())
+        self._drawn = chance()
+        self._shown: Mapping[str, ShownCard] = {}
+        self._take(cards.load())
+
+    @property
+    def shown(self) -> Mapping[str, ShownCard]:
+        """The SD-Cards that are held now, by context."""
+        return self._shown
+
+    def step(self) -> float:
+        """Do what is due, and return the seconds until the next step.
+
+        Never raises what a registry, a network or a disk does.
+        """
+        now = self._clock.now()
+        if not self._waits.covers(now):
+            try:
+                found = self._cards.renew(self._is_due) if self._is_due(self._held()) else self._cards.load()
+                self._take(found)
+            except (Refused, Misuse, OSError) as error:
+                self._failures += 1
+                wait = min(FIRST_RETRY * 2 ** (self._failures - 1), LAST_RETRY)
+                self._waits = Lifetime(now, now + wait * (1 - JITTER * self._chance()))
+                _log.warning("SD-Cards were not renewed (attempt %d): %s", self._failures, error)
+            else:
+                self._failures, self._waits = 0, Lifetime(now, now + _LOOK)
+        return min(max(self._waits.ends_at - self._clock.now(), 0.0), LAST_RETRY)
+
+    async def run(self) -> None:
+        """Step for ever, off the event loop. Cancel it to stop."""
+        while True:
+            await asyncio.sleep(await asyncio.to_thread(self.step))
+
+    def _held(self) -> Mapping[str, HeldSdCard]:
+        return {context: one.held for context, one in self._shown.items()}
+
+    def _is_due(self, cards: Mapping[str, HeldSdCard]) -> bool:
+        now = self._clock.now()
+        return not cards or any(not until_renewal(held, self._drawn).covers(now) for held in cards.values())
+
+    def _take(self, cards: Mapping[str, HeldSdCard]) -> None:
+        """Swap all SD-Cards at once, if they are others."""
+        if cards.keys() == self._shown.keys() and all(
+            str(held.sd_jwt) == str(self._shown[context].held.sd_jwt) for context, held in cards.items()
+        ):
+            return
+        shown = frozen({context: ShownCard(held, select_all(held), self._signer) for context, held in cards.items()})
+        self._shown, self._drawn = shown, self._chance()
+        if self._changed is not None:
+            self._changed(shown)
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackSigner:
+    """A signer whose key is elsewhere.
+
+    Attributes:
+        public_key: of the private key.
+        callback: signs a message; ECDSA signatures are r and s, each of the curve's length.
+    """
+
+    public_key: PublicKey
+    callback: Callable[[bytes], bytes] = field(repr=False)
+
+    def sign(self, message: bytes) -> bytes:
+        """Have the message signed."""
+        return self.callback(message)
+
+
+class CardFolder:
+    """The folder that ``sdcard register --out`` wrote, renewed at its registry.
+
+    Processes that share the folder take turns: the second one finds new SD-Cards and asks for none.
+
+    Args:
+        folder: with an SD-Card for each context, and ``trust.json``.
+        key: the public key in ``cnf``.
+        clock: says when.
+        registry: a client, with a token that may renew.
+        agent_id: the agent's id at the registry.
+        issuer: who the registry is, when not its address.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        key: PublicKey,
+        clock: Clock,
+        registry: Registry | None = None,
+        agent_id: str = "",
+        issuer: str | None = None,
+    ) -> None:
+        self._folder, self._key, self._clock = folder, key, clock
+        self._registry, self._agent_id, self._issuer = registry, agent_id, issuer
+
+    def load(self) -> Mapping[str, HeldSdCard]:
+        """Read the SD-Cards in the folder.
+
+        Those that are not good are left out and logged.
+        """
+        issuers = parse_trusted_issuers((self._folder / "trust.json").read_bytes())
+        cards = {}
+        for file in sorted(self._folder.glob("*.sd-card")):
+            try:
+                cards[file.stem] = self._accept(lenient_token(file.read_text("utf-8")), issuers)
+            except Refused as refusal:
+                _log.warning("%s is left out: %s", file.name, refusal)
+        return cards
+
+    def renew(self, is_due: Callable[[Mapping[str, HeldSdCard]], bool]) -> Mapping[str, HeldSdCard]:
+        """Have new SD-Cards made by the registry and write them, if it is still due."""
+        if self._registry is None:
+            raise Misuse("this folder has no registry to renew its SD-Cards")
+        with _alone(self._folder):
+            kept = self.load()
+            if not is_due(kept):
+                return kept
+            issuers, trust = self._registry.issuer(self._issuer)
+            contexts, thumbprints = self._registry.asked(self._agent_id)
+            if thumbprints != [self._key.thumbprint] or len(set(contexts)) < len(contexts):
+                raise Misuse("an agent with several keys or partners is renewed with `sdcard agents renew`")
+            answer = self._registry.renew(self._agent_id, "run_out", contexts, thumbprints)
+            texts = {context: one.sd_card for context, one in zip(contexts, answer.cards, strict=True)}
+            cards = {context: self._accept(text, issuers) for context, text in texts.items()}
+            write_private_file(self._folder / "trust.json", encode_json(trust) + b"\n")
+            for context, text in texts.items():
+                write_private_file(self._folder / f"{context}.sd-card", text.encode("ascii") + b"\n")
+            return cards
+
+    def _accept(self, text: str, issuers: TrustedIssuers) -> HeldSdCard:
+        return accept_sd_card(text, Acceptance(issuers=issuers), self._key, self._clock.now())
+
+
+def is_folder_due(folder: Path, keys: Sequence[PublicKey], clock: Clock) -> bool:
+    """Whether an SD-Card in the folder is to be renewed, is not good, or is not there.
+
+    The folder may have SD-Cards of several keys.
+    """
+    try:
+        found = [held for key in keys for held in CardFolder(folder, key, clock).load().values()]
+    except (OSError, Refused):
+        return True
+    count = len(list(folder.glob("*.sd-card")))
+    return not found or len(found) < count or any(not until_renewal(held).covers(clock.now()) for held in found)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep other processes of this machine out of a renewal in the folder."""
+    import fcntl
+
+    with (folder / ".renewal").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

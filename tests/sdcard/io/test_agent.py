@@ -1,0 +1,290 @@
+"""An agent that renews its SD-Cards: a simulated year, outages, processes that share a key, swaps without a restart."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sdcard import HeldSdCard, Misuse, Refused, SdCard, present, select_all
+from sdcard.agent_proof import AgentProver, ShownCard
+from sdcard.encoding import encode_json
+from sdcard.errors import Part, Where
+from sdcard.io.agent import FIRST_RETRY, LAST_RETRY, Agent, CallbackSigner, CardFolder, is_folder_due, until_renewal
+from sdcard.issuer import Validity
+from sdcard.publishing.published import PublishedCard, PublishedCards
+from sdcard.rules import Rule
+from sdcard.trust import encode_trusted_issuers
+from sdcard.web.publish import CardApp
+from tests.sdcard.web.called import CLIENT
+from tests.world import ISSUER, World, key
+
+HOUR, DAY = 3_600, 86_400
+CONTEXTS = ("public", "internal")
+
+
+def issued(world: World, context: str) -> SdCard:
+    """An SD-Card of this instant that lives for a week."""
+    now = int(world.clock.now())
+    return world.issuer.issue(context, validity=Validity(now, now + 7 * DAY))
+
+
+class FakeRegistry:
+    """Issues for a week, except while it is down."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.renewals, self.attempts = world, 0, 0
+        self.is_down: Callable[[float], bool] = lambda now: False
+
+    def made(self) -> dict[str, HeldSdCard]:
+        self.attempts += 1
+        if self.is_down(self.world.clock.now()):
+            raise Misuse("the registry cannot be reached")
+        self.renewals += 1
+        return {one: self.world.holder.accept(issued(self.world, one)) for one in CONTEXTS}
+
+
+class InMemory:
+    """The SD-Cards of one process, in memory."""
+
+    def __init__(self, registry: FakeRegistry) -> None:
+        self._registry = registry
+        self.kept: Mapping[str, HeldSdCard] = {}
+
+    def load(self) -> Mapping[str, HeldSdCard]:
+        return self.kept
+
+    def renew(self, is_due: Callable[[Mapping[str, HeldSdCard]], bool]) -> Mapping[str, HeldSdCard]:
+        self.kept = self._registry.made()
+        return self.kept
+
+
+class Chance:
+    """Numbers from 0 to 1, the same in every run."""
+
+    def __init__(self, seed: int = 1) -> None:
+        self._state = seed
+
+    def __call__(self) -> float:
+        self._state = self._state * 1_103_515_245 + 12_345 & 0x7FFFFFFF
+        return self._state / 0x7FFFFFFF
+
+
+@pytest.fixture
+def registry(world: World) -> FakeRegistry:
+    return FakeRegistry(world)
+
+
+def holding(world: World, registry: FakeRegistry, seed: int = 1) -> Agent:
+    return Agent(InMemory(registry), world.holder.signer, world.clock, Chance(seed))
+
+
+def has_valid_cards(agent: Agent, now: float) -> bool:
+    return set(agent.shown) == set(CONTEXTS) and all(now < one.held.issued.expires_at for one in agent.shown.values())
+
+
+def live(world: World, agents: list[Agent], seconds: float, step: float = HOUR) -> list[float]:
+    """Hours in which an agent had no valid SD-Card."""
+    without, end = [], world.clock.now() + seconds
+    while world.clock.now() < end:
+        for agent in agents:
+            agent.step()
+        without += [world.clock.now() for agent in agents if not has_valid_cards(agent, world.clock.now())]
+        world.clock.advance(step)
+    return without
+
+
+@pytest.mark.parametrize("days", [40, pytest.param(365, marks=pytest.mark.slow)])
+def test_a_year_with_outages_has_no_moment_without_valid_cards(world: World, registry: FakeRegistry, days: int) -> None:
+    """An hour each day and three days each month; two processes share one key."""
+    start = world.clock.now() + DAY
+
+    def is_down(now: float) -> bool:
+        since = now - start
+        return since > 0 and (since % DAY < HOUR or since % (30 * DAY) < 3 * DAY)
+
+    registry.is_down = is_down
+    agents = [holding(world, registry, 1), holding(world, registry, 2)]
+
+    assert live(world, agents, days * DAY) == []
+    assert 2 * days // 4.6 < registry.renewals < 2 * days // 3.3
+    assert registry.attempts < registry.renewals + 2 * 12 * 3 * 24 * 2
+
+
+def test_after_a_longer_outage_the_cards_come_back_by_themselves(world: World, registry: FakeRegistry) -> None:
+    down_until = world.clock.now() + 12 * DAY
+    agent = holding(world, registry)
+    agent.step()
+    registry.is_down = lambda now: now < down_until
+
+    without = live(world, [agent], 14 * DAY)
+
+    assert without
+    assert max(without) < down_until + 2 * HOUR
+    assert has_valid_cards(agent, world.clock.now())
+
+
+def test_retries_back_off_and_the_last_good_cards_stay(world: World, registry: FakeRegistry) -> None:
+    agent = holding(world, registry)
+    agent.step()
+    kept = agent.shown
+    world.clock.advance(4 * DAY)
+    registry.is_down = lambda now: True
+
+    waits = []
+    for _ in range(10):
+        waits.append(agent.step())
+        world.clock.advance(waits[-1])
+
+    assert agent.shown is kept
+    assert waits[0] <= FIRST_RETRY
+    assert max(waits) <= LAST_RETRY
+    assert all(wait > FIRST_RETRY * 0.9 for wait in waits)
+    assert max(waits) > LAST_RETRY * 0.9
+
+
+@pytest.mark.parametrize("failure", [Refused(Rule.STORE_UNAVAILABLE, Where(Part.DATABASE)), Misuse("x"), OSError("x")])
+def test_whatever_a_registry_does_the_agent_goes_on(world: World, registry: FakeRegistry, failure: Exception) -> None:
+    agent = holding(world, registry)
+    agent.step()
+
+    def fails() -> Any:
+        raise failure
+
+    registry.made = fails  # type: ignore[method-assign]
+    world.clock.advance(4 * DAY)
+    assert agent.step() > 0
+    assert has_valid_cards(agent, world.clock.now())
+
+
+@pytest.mark.parametrize(("chance", "days"), [(0.0, 3.5), (1.0, 3.85)])
+def test_cards_are_renewed_at_half_of_their_lifetime(world: World, chance: float, days: float) -> None:
+    held = world.holder.accept(issued(world, "public"))
+    assert until_renewal(held, chance).ends_at == pytest.approx(held.issued.issued_at + days * DAY)
+
+
+def test_a_clock_that_ran_ahead_does_not_stop_renewals(world: World, registry: FakeRegistry) -> None:
+    agent = holding(world, registry)
+    world.clock.advance(400 * DAY)
+    agent.step()
+    assert has_valid_cards(agent, world.clock.now())
+    world.clock.advance(-400 * DAY)
+    agent.step()
+    assert agent.shown["public"].held.issued.issued_at <= world.clock.now()
+
+
+def test_published_and_proved_cards_are_swapped_without_a_restart(world: World, registry: FakeRegistry) -> None:
+    app = CardApp(PublishedCards({}), world.clock)
+
+    def publish(shown: Mapping[str, ShownCard]) -> None:
+        app.replace(PublishedCards({name: PublishedCard.proved(one) for name, one in shown.items()}))
+
+    agent = Agent(InMemory(registry), world.holder.signer, world.clock, Chance(), publish)
+    prover = AgentProver(
+        origin="https://agent.example", audiences=frozenset({CLIENT}), shown=lambda caller: agent.shown["public"]
+    )
+    seen = []
+    for _ in range(2):
+        agent.step()
+        seen.append((app._cards.contexts["public"].sd_card, prover.shown(None).held.sd_jwt))  # type: ignore[misc]
+        world.clock.advance(4 * DAY)
+    assert seen[0] != seen[1]
+    assert [str(held) for _, held in seen] == [published for published, _ in seen]
+
+
+def test_the_task_of_an_agent_can_be_cancelled(world: World, registry: FakeRegistry) -> None:
+    agent = holding(world, registry)
+
+    async def run() -> None:
+        task = asyncio.create_task(agent.run())
+        while not agent.shown:
+            await asyncio.sleep(0.001)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
+
+
+def test_another_key_is_misuse_and_a_callback_signs(world: World, registry: FakeRegistry) -> None:
+    cards = InMemory(registry)
+    cards.kept = registry.made()
+    with pytest.raises(Misuse):
+        Agent(cards, key(9), world.clock, Chance())
+    signer = CallbackSigner(world.holder.key, world.holder.signer.sign)
+    agent = Agent(cards, signer, world.clock, Chance())
+    challenge = world.verifier.challenge()
+    shown = agent.shown["public"]
+    presented = str(present(shown.held, select_all(shown.held), challenge, shown.signer, world.clock.now()))
+    assert world.verifier.verify(presented, challenge).subject == "agent:georoute"
+
+
+# -- a folder ---------------------------------------------------------------------------------------------------------
+
+
+class FolderRegistry:
+    """What a folder asks of its registry."""
+
+    def __init__(self, world: World) -> None:
+        self._world, self.renewals = world, 0
+
+    def issuer(self, expected: str | None) -> tuple[Any, Any]:
+        return self._world.issuer.trust, encode_trusted_issuers(self._world.issuer.trust)
+
+    def asked(self, agent_id: str) -> tuple[list[str], list[str]]:
+        return list(CONTEXTS), [self._world.holder.key.thumbprint]
+
+    def renew(self, agent_id: str, supersedes: str, contexts: Any, thumbprints: Any) -> Any:
+        assert (agent_id, supersedes) == ("georoute", "run_out")
+        self.renewals += 1
+        return SimpleNamespace(cards=[SimpleNamespace(sd_card=str(issued(self._world, one))) for one in contexts])
+
+
+@pytest.fixture
+def folder(world: World, tmp_path: Path) -> Path:
+    trust = encode_trusted_issuers(world.issuer.trust)
+    (tmp_path / "trust.json").write_bytes(trust if isinstance(trust, bytes) else encode_json(trust))
+    return tmp_path
+
+
+def test_processes_that_share_a_folder_ask_for_new_cards_once(world: World, folder: Path) -> None:
+    asked: Any = FolderRegistry(world)
+    agents = [
+        Agent(
+            CardFolder(folder, world.holder.key, world.clock, asked, "georoute", ISSUER),
+            world.holder.signer,
+            world.clock,
+            Chance(seed),
+        )
+        for seed in (1, 2)
+    ]
+    assert live(world, agents, 30 * DAY, 6 * HOUR) == []
+    assert 8 <= asked.renewals <= 10
+    assert agents[0].shown["public"].held.sd_jwt == agents[1].shown["public"].held.sd_jwt
+    assert sorted(one.name for one in folder.glob("*.sd-card")) == ["internal.sd-card", "public.sd-card"]
+
+
+def test_a_folder_is_due_when_a_card_is_old_bad_or_missing(world: World, folder: Path) -> None:
+    keys = [world.holder.key]
+    assert is_folder_due(folder, keys, world.clock)
+    file = folder / "public.sd-card"
+    file.write_text(str(issued(world, "public")))
+    assert not is_folder_due(folder, keys, world.clock)
+    (folder / "internal.sd-card").write_text("nothing")
+    assert is_folder_due(folder, keys, world.clock)
+    (folder / "internal.sd-card").unlink()
+    world.clock.advance(4 * DAY)
+    assert is_folder_due(folder, keys, world.clock)
+    assert is_folder_due(folder / "nowhere", keys, world.clock)
+
+
+def test_a_folder_with_keys_or_partners_of_its_own_is_left_to_the_command(world: World, folder: Path) -> None:
+    asked: Any = FolderRegistry(world)
+    asked.asked = lambda agent_id: (["federation", "federation"], [world.holder.key.thumbprint])
+    cards = CardFolder(folder, world.holder.key, world.clock, asked, "georoute")
+    with pytest.raises(Misuse):
+        cards.renew(lambda kept: True)
+    with pytest.raises(Misuse):
+        CardFolder(folder, world.holder.key, world.clock).renew(lambda kept: True)
