@@ -124,7 +124,7 @@ def without(
 ) -> dict[str, Any]:
     """Return the members without these names, in either spelling, and record the loss."""
     spellings = {spelling for name in names for spelling in (name, snake_case(name))}
-    for name in spellings & members.keys():
+    for name in [name for name in members if name in spellings]:
         losses.add(where.within(name), hint, Level.NOTE if members[name] is None else Level.WARNING)
     return {name: value for name, value in members.items() if name not in spellings}
 

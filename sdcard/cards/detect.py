@@ -49,29 +49,29 @@ def summary_card(name: str, description: str, version: str) -> Card:
 
 
 _Question: TypeAlias = Callable[[JsonObject], bool]
+_Check: TypeAlias = Callable[[JsonObject], Iterable[Finding]]
 _WHERE = Where(Part.CARD)
 _SIGNATURES = "signatures"
-
-KNOWN_FORMATS: Mapping[str, CardFormat] = frozen(
-    {
-        card_format.name: card_format
-        for card_format in (v0.V0_1, v0.V0_2, v0.V0_3, v1_0.FORMAT, kno_format.V0_1, kno_format.V0_2, FORMAT)
-    }
-    | {dialect.format.name: dialect.format for dialect in dialects.DIALECTS}
+_DROPPED = Finding(
+    Rule.CARD_SIGNATURES,
+    _WHERE.within(_SIGNATURES),
+    "Signatures are dropped once they are checked: they would not survive partial disclosure.",
+    Level.NOTE,
 )
+
+_FORMATS: tuple[tuple[CardFormat, _Check | None], ...] = (
+    (v0.V0_1, v0.check_0_1),
+    (v0.V0_2, v0.check_0_2),
+    (v0.V0_3, v0.check_0_3),
+    (v1_0.FORMAT, v1_0.check),
+    (kno_format.V0_1, kno_card.check),
+    (kno_format.V0_2, kno_card.check),
+    (FORMAT, None),
+    *((dialect.format, partial(dialects.check, dialect)) for dialect in dialects.DIALECTS),
+)
+KNOWN_FORMATS: Mapping[str, CardFormat] = frozen({card_format.name: card_format for card_format, _ in _FORMATS})
 """Every value of ``card_format``."""
-
-_CHECKS: Mapping[str, Callable[[JsonObject], Iterable[Finding]]] = frozen(
-    {
-        v0.V0_1.name: v0.check_0_1,
-        v0.V0_2.name: v0.check_0_2,
-        v0.V0_3.name: v0.check_0_3,
-        v1_0.FORMAT.name: v1_0.check,
-        kno_format.V0_1.name: kno_card.check,
-        kno_format.V0_2.name: kno_card.check,
-        **{dialect.format.name: partial(dialects.check, dialect) for dialect in dialects.DIALECTS},
-    }
-)
+_CHECKS: Mapping[str, _Check] = frozen({card_format.name: check for card_format, check in _FORMATS if check})
 
 _DEFAULTS: Mapping[str, CardFormat] = frozen(
     {card_format.family: card_format for card_format in (v1_0.FORMAT, dialects.DRAFT.format, kno_format.V0_2)}
@@ -80,7 +80,7 @@ _DEFAULTS: Mapping[str, CardFormat] = frozen(
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class NotACard:
     """A document of another kind, with advice for its author."""
 
     name: str
@@ -181,20 +181,20 @@ def _examine(
     document: JsonObject, about_text: Iterable[Finding], signers: CardSigners, expected: str | None
 ) -> Examination:
     detected = _detect(document) if expected is None else _expect(document, expected)
-    if isinstance(detected, Foreign):
+    if isinstance(detected, NotACard):
         finding = Finding(Rule.CARD_FORMAT, _WHERE, detected.hint)
         return Examination(detected.name, (finding, *about_text), None)
-    return _judge(document, detected, about_text, signers)
+    return _check(document, detected, about_text, signers)
 
 
 def examine_as(name: str, document: JsonObject, signers: CardSigners = NOBODY) -> Examination:
     """Examine a document as the card format of this name, a value of ``card_format``."""
     if name not in _CHECKS:
         return Examination("", (Finding(Rule.CARD_FORMAT, _WHERE, "Name a format that documents can have."),), None)
-    return _judge(document, KNOWN_FORMATS[name], (), signers)
+    return _check(document, KNOWN_FORMATS[name], (), signers)
 
 
-def _judge(
+def _check(
     document: JsonObject, card_format: CardFormat, about_text: Iterable[Finding], signers: CardSigners
 ) -> Examination:
     """Apply the rules of the format, and those of every card."""
@@ -209,7 +209,7 @@ def _judge(
             reserved_members(document),
             _CHECKS[name](document),
             suspicious(document),
-            _dropped(document.keys() & dropped),
+            [_DROPPED] if document.keys() & dropped else [],
             check_signatures(document, card_format, signers),
         )
     )
@@ -234,8 +234,8 @@ def _card_of(examination: Examination) -> Card:
     return examination.card
 
 
-def _detect(document: JsonObject) -> CardFormat | Foreign:
-    return next((answer for question, answer in _SIGNS if question(document)), _NOTHING)
+def _detect(document: JsonObject) -> CardFormat | NotACard:
+    return next((found for is_sign, found in _SIGNS if is_sign(document)), _UNKNOWN)
 
 
 def format_of(declared: str | None, members: JsonObject) -> CardFormat | None:
@@ -263,12 +263,6 @@ def _expect(document: JsonObject, expected: str) -> CardFormat:
     return detected if isinstance(detected, CardFormat) and is_of_family else _DEFAULTS[expected]
 
 
-def _dropped(names: Iterable[str]) -> Iterable[Finding]:
-    """Note that signatures are not in the Card."""
-    hint = "Signatures are dropped once they are checked: they would not survive partial disclosure."
-    return [Finding(Rule.CARD_SIGNATURES, _WHERE.within(name), hint, Level.NOTE) for name in names]
-
-
 def _has(*names: str) -> _Question:
     return lambda document: all(document.get(name) is not None for name in names)
 
@@ -293,21 +287,23 @@ def _lists_capabilities_only(document: JsonObject) -> bool:
     return isinstance(document.get("capabilities"), list) and not _has("skills")(document)
 
 
-_NOTHING = Foreign("", "This looks like no agent card. A2A 1.0 has `supportedInterfaces`, 0.3 has `url` and `skills`.")
-_SIGSTORE = Foreign(
+_UNKNOWN = NotACard("", "This looks like no agent card. A2A 1.0 has `supportedInterfaces`, 0.3 has `url` and `skills`.")
+_SIGSTORE = NotACard(
     "sigstore-a2a", "This looks like a wrapper of sigstore-a2a. Give the card that is inside `agentCard`."
 )
-_BLUEPRINT = Foreign("agent-blueprint", "This is a KNO agent blueprint. Give the agent card that is made from it.")
-_SERVICE = Foreign("service-config", "This is a KNO service. One that is an agent says `subtype: agent-card`.")
-_AGENTCARD = Foreign(
+_BLUEPRINT = NotACard("agent-blueprint", "This is a KNO agent blueprint. Give the agent card that is made from it.")
+_SERVICE = NotACard("service-config", "This is a KNO service. One that is an agent says `subtype: agent-card`.")
+_AGENTCARD = NotACard(
     "", "This has an `agent_id`, but not the array `capabilities` and the object `endpoint` of an AgentCard."
 )
-_ERC_8004 = Foreign("erc-8004", "This looks like an ERC-8004 registration. Give the A2A card that it refers to.")
-_MCP = Foreign("mcp", "This looks like an MCP or tool description. Give an A2A card for the agent that uses it.")
-_MANIFEST = Foreign("manifest", "This looks like a plugin or agent manifest. Give an A2A card for the agent.")
-_LIST = Foreign("capability-list", "This lists capabilities and has no skills; in an A2A card, `skills` has that list.")
+_ERC_8004 = NotACard("erc-8004", "This looks like an ERC-8004 registration. Give the A2A card that it refers to.")
+_MCP = NotACard("mcp", "This looks like an MCP or tool description. Give an A2A card for the agent that uses it.")
+_MANIFEST = NotACard("manifest", "This looks like a plugin or agent manifest. Give an A2A card for the agent.")
+_LIST = NotACard(
+    "capability-list", "This lists capabilities and has no skills; in an A2A card, `skills` has that list."
+)
 
-_SIGNS: tuple[tuple[_Question, CardFormat | Foreign], ...] = (
+_SIGNS: tuple[tuple[_Question, CardFormat | NotACard], ...] = (
     (kno_format.is_0_1, kno_format.V0_1),
     (kno_format.is_0_2, kno_format.V0_2),
     (kno_format.is_blueprint, _BLUEPRINT),

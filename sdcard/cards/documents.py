@@ -34,6 +34,12 @@ _WHERE = Where(Part.CARD)
 _BOM, _NEWLINE = "\ufeff", "\n"
 _AS_JSON = (b"{", b"[", b"//", b"/*")
 """Starts of JSON, and of JSON with comments, which is refused as JSON."""
+_BYTE_ORDER_MARK = Finding(
+    Rule.BYTE_ORDER_MARK,
+    _WHERE,
+    "Save the file without a byte order mark: other readers of JSON may refuse it.",
+    Level.WARNING,
+)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_SEPARATOR = re.compile("[\x85\u2028\u2029]")
 """Line breaks in YAML 1.1, ordinary characters in YAML 1.2."""
@@ -67,7 +73,7 @@ def read_document(data: bytes, limits: Limits = DEFAULT_LIMITS) -> ReadDocument:
             raise Refused(Rule.LIMIT_BYTES, _WHERE, hint)
         return parse_yaml(text, _WHERE, limits.json_depth)
     document = parse_json_object(text, _WHERE, limits.json_depth) if embedded is None else embedded
-    return ReadDocument(document, () if text == data else (_byte_order_mark(),))
+    return ReadDocument(document, () if text == data else (_BYTE_ORDER_MARK,))
 
 
 def parse_yaml(data: bytes, where: Where, depth: int) -> ReadDocument:
@@ -90,11 +96,6 @@ def parse_yaml(data: bytes, where: Where, depth: int) -> ReadDocument:
         hint = "Give a JSON object or a YAML mapping." if data.strip() else "It is empty."
         raise Refused(Rule.YAML_MALFORMED, where, hint)
     return ReadDocument(builder.value, tuple(builder.findings))
-
-
-def _byte_order_mark() -> Finding:
-    hint = "Save the file without a byte order mark: other readers of JSON may refuse it."
-    return Finding(Rule.BYTE_ORDER_MARK, _WHERE, hint, Level.WARNING)
 
 
 # -- Text → events ----------------------------------------------------------------------------------------------------
@@ -215,7 +216,7 @@ class _Builder:
 
     def _take_key(self, event: Any, container: _Container) -> None:
         name = self._scalar(event, container.where) if isinstance(event, yaml.ScalarEvent) else None
-        if not isinstance(name, str) or _is_merge(event):
+        if not isinstance(name, str) or (event.value == "<<" and event.implicit[0]):
             raise Refused(Rule.YAML_FEATURE, container.where, "Name members by strings, and do not merge with `<<`.")
         if name in container.value:
             raise Refused(Rule.JSON_DUPLICATE, container.where.within(name))
@@ -250,10 +251,6 @@ class _Builder:
         if kind is _Kind.BOOLEAN:
             return text.lower() == "true"
         return None if kind is _Kind.NULL else text
-
-
-def _is_merge(event: Any) -> bool:
-    return bool(event.value == "<<" and event.implicit[0])
 
 
 # -- Plain scalars ----------------------------------------------------------------------------------------------------

@@ -45,22 +45,11 @@ _PRIVATE_JWK = frozenset({"d", "k", "p", "q", "dp", "dq", "qi", "priv"})
 
 _EMAIL = re.compile(r"(?<![\w.+-])([\w.+-]{1,64})@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}\b", re.ASCII)
 _OFFICES = frozenset(
-    (
-        "abuse",
-        "admin",
-        "agent",
-        "agents",
-        "api",
-        "billing",
-        "contact",
-        "dev",
-        "hello",
-        "help",
-        "info",
-        "legal",
-        "noreply",
-    )
-    + ("no-reply", "office", "ops", "press", "privacy", "sales", "security", "service", "support", "team", "webmaster")
+    {
+        *("abuse", "admin", "agent", "agents", "api", "billing", "contact", "dev", "hello", "help", "info", "legal"),
+        *("noreply", "no-reply", "office", "ops", "press", "privacy", "sales", "security", "service", "support"),
+        *("team", "webmaster"),
+    }
 )
 """Mail addresses of an office, not of a person."""
 _PHONE = re.compile(r"(?<![\w+])\+[1-9](?:[ ().-]{0,2}[0-9]){7,14}(?![\w])", re.ASCII)
@@ -95,12 +84,10 @@ def suspicious(document: JsonObject) -> Iterator[Finding]:
 
 
 def _is_looked_at(value: JsonValue) -> bool:
-    return not _is_harmless(value) if isinstance(value, str) else isinstance(value, _HAS_PARTS)
-
-
-def _is_harmless(text: str) -> bool:
-    """Whether a quick match shows that the text needs no search."""
-    return _HARMLESS.fullmatch(text) is not None and "--" not in text
+    """Whether a value has parts, or is a text that a quick match does not clear."""
+    if isinstance(value, str):
+        return "--" in value or _HARMLESS.fullmatch(value) is None
+    return isinstance(value, _HAS_PARTS)
 
 
 def holds_secret(text: str) -> bool:
@@ -126,22 +113,22 @@ def _may_hold_secret(text: str) -> bool:
 
 
 def _suspicious_members(members: JsonObject, place: Place) -> Iterator[Finding]:
-    for name, value in members.items() if _is_to_be_read(" ".join(members)) else ():
+    for name, value in members.items() if _may_be_suspicious(" ".join(members)) else ():
         if is_deceptive(name):
             yield _deceptive((*place, name))
-        if isinstance(value, str) and value and _plain(name) in _SECRET_NAMES and not _is_told_elsewhere(value):
+        if isinstance(value, str) and value and _plain(name) in _SECRET_NAMES and not _is_reported_elsewhere(value):
             yield _secret((*place, name))
     if "kty" in members and any(isinstance(members.get(name), str) for name in _PRIVATE_JWK):
         yield _secret(place)
 
 
-def _is_to_be_read(names: str) -> bool:
+def _may_be_suspicious(names: str) -> bool:
     """Whether one of these names may be hidden, or be the name of a secret."""
     plain = _plain(names)
     return not plain.isprintable() or "pass" in plain or "secret" in plain or "token" in plain or "key" in plain
 
 
-def _is_told_elsewhere(value: str) -> bool:
+def _is_reported_elsewhere(value: str) -> bool:
     """Whether the value is a placeholder, or reported as a text."""
     return bool(_PLACEHOLDER.match(value)) or holds_secret(value)
 

@@ -82,8 +82,7 @@ class DisclosurePolicy:
             return None
         if context != FEDERATION.name:
             raise Refused(Rule.AGREEMENT_UNEXPECTED, where, f"Only {FEDERATION.name} goes by agreement.")
-        holding = (one for one in self.agreements if one.decides(partner))
-        return next(holding, None)
+        return next((one for one in self.agreements if one.decides(partner)), None)
 
     def rules(
         self,
@@ -125,12 +124,8 @@ class DisclosurePolicy:
 
     def padded_size(self, count: int) -> int:
         """Return the size to which an array of ``count`` digests is filled."""
-        step = bisect_left(self.decoy_sizes, count)
-        return (
-            self.decoy_sizes[step]
-            if step < len(self.decoy_sizes)
-            else -(-count // self.decoy_sizes[-1]) * self.decoy_sizes[-1]
-        )
+        step, largest = bisect_left(self.decoy_sizes, count), self.decoy_sizes[-1]
+        return self.decoy_sizes[step] if step < len(self.decoy_sizes) else -(-count // largest) * largest
 
 
 DEFAULT_POLICY = DisclosurePolicy({context.name: context for context in BUILT_IN})

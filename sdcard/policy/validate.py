@@ -45,6 +45,7 @@ MOST_PAIRS = 65_536
 PAIRS_OF_AN_ENTRY = 256
 """Further cost of one entry of ``contains``, in pairs."""
 _FAMILIES = tuple(dict.fromkeys(one.family for one in FORMATS))
+_GROUPS = frozenset(group for one in FORMATS for group in one.groups)
 _NAMES = frozenset(name for one in FORMATS for name in (*one.groups, *one.members, *one.always_disclosed))
 _RESERVED = "No card has a member of this name: in an SD-Card it belongs to a claim with another meaning."
 
@@ -181,10 +182,9 @@ def _check_path(
 
 
 def _check_entry(policy: PolicyParts, entry: str, where: Where) -> Iterator[Finding]:
-    groups = {*policy.groups, *(group for one in FORMATS for group in one.groups)}
-    if entry == EVERYTHING or entry in groups:
-        return
-    yield from _check_path(policy, entry, where, (), groups)
+    groups = {*policy.groups, *_GROUPS}
+    if entry != EVERYTHING and entry not in groups:
+        yield from _check_path(policy, entry, where, (), groups)
 
 
 # -- Contexts ---------------------------------------------------------------------------------------------------------
@@ -208,12 +208,16 @@ def _check_context(policy: PolicyParts, context: DisclosureContext) -> Iterator[
                 yield finding
         if paths not in looked_at:
             looked_at.add(paths)
-            yield from _check_paths(paths, where.within("claims"))
+            if len(paths) > MOST_PATHS:
+                hint = f"A context has at most {MOST_PATHS} paths, those of groups too."
+                yield Finding(Rule.POLICY_MALFORMED, where.within("claims"), hint)
+            else:
+                yield from _ambiguities(paths, where.within("claims"))
 
 
 def _check_narrowed(policy: PolicyParts, name: str, meaning: Meaning, where: Where) -> Iterator[Finding]:
     """Find paths of a narrowed group that are not in the group."""
-    groups = {*policy.groups, *(group for one in FORMATS for group in one.groups)}
+    groups = {*policy.groups, *_GROUPS}
     if name not in groups:
         yield Finding(Rule.DISCLOSE_UNKNOWN, where, nearest(name, sorted(groups)))
         return
@@ -266,13 +270,6 @@ def _check_always(paths: Iterable[_Path], card_format: CardFormat, where: Where)
             yield Finding(Rule.POLICY_ALWAYS, where.within(entry.text), hint)
 
 
-def _check_paths(paths: Sequence[_Path], where: Where) -> Iterator[Finding]:
-    if len(paths) > MOST_PATHS:
-        yield Finding(Rule.POLICY_MALFORMED, where, f"A context has at most {MOST_PATHS} paths, those of groups too.")
-    else:
-        yield from _ambiguities(paths, where)
-
-
 def _gives_way(name: object, treatment: Treatment | None) -> bool:
     """Whether an entry may name a member that this format always shows.
 
@@ -294,15 +291,11 @@ def _ambiguities(paths: Sequence[_Path], where: Where) -> Iterator[Finding]:
             if entry.treatment is not later.treatment or not (entry.is_group or later.is_group):
                 hint = f"The entry {entry.text} is about {one} too; keep one of them."
                 yield Finding(Rule.POLICY_AMBIGUOUS, here, hint)
-        elif entry.treatment is not later.treatment and not _nested(one, other):
+        elif entry.treatment is not later.treatment and not (one.includes(other) or other.includes(one)):
             shared = one.overlap(other)
             if shared and shared not in own and entry.covers(shared.segments) and later.covers(shared.segments):
                 hint = f"The entry {entry.text} says something else of {shared}; add an entry for that."
                 yield Finding(Rule.POLICY_AMBIGUOUS, here, hint)
-
-
-def _nested(one: ClaimPath, other: ClaimPath) -> bool:
-    return one.includes(other) or other.includes(one)
 
 
 # -- Containment ------------------------------------------------------------------------------------------------------

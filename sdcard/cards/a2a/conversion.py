@@ -11,15 +11,15 @@ from typing import Any
 from sdcard.cards.a2a import v0, v1_0
 from sdcard.cards.a2a.security import (
     VERSION_0_3,
-    Restated,
+    ConvertedSchemes,
+    convert_requirements,
     from_authentication,
-    restate,
+    from_schemes_and_lists,
     schemes_to_0_3,
     schemes_to_1_0,
     to_endpoint,
     to_interfaces,
-    unwrap,
-    wrap,
+    to_schemes_and_lists,
 )
 from sdcard.cards.a2a.shared import CARD
 from sdcard.cards.conversion import Conversion, Losses, tidy, without
@@ -47,8 +47,8 @@ def to_1_0(card: Card) -> Conversion:
         Refused: ``card.not-convertible`` if the card is not of that shape, or would seem to require less.
     """
     losses = Losses()
-    source = _described(card, losses)
-    _check_means_it(source, CARD, losses)
+    source = _with_security_of_0_3(card, losses)
+    _check_security_is_of_0_3(source, CARD, losses)
     version = VERSION_0_3 if card.format.name == v0.V0_3.name else card.format.name.partition("/")[2]
     schemes = schemes_to_1_0(source.get("securitySchemes", {}), CARD.within("securitySchemes"), losses)
     document = _replaced(
@@ -74,7 +74,7 @@ def to_0_3(card: Card) -> Conversion:
         Refused: as ``to_1_0``.
     """
     losses = Losses()
-    source = _opened(card, v1_0.check(card.document), v1_0.SHAPE, losses)
+    source = _checked_copy(card, v1_0.check(card.document), v1_0.SHAPE, losses)
     _check_authentication(source, losses)
     schemes = schemes_to_0_3(source.get("securitySchemes", {}), CARD.within("securitySchemes"), losses)
     place = CARD.within("capabilities")
@@ -106,13 +106,13 @@ def older_to_0_3(card: Card) -> Conversion:
         Refused: as ``to_1_0``.
     """
     losses = Losses()
-    source = _described(card, losses)
+    source = _with_security_of_0_3(card, losses)
     hint = f"The converted card says {VERSION_0_3}. Make sure that the agent speaks it."
     losses.add(CARD.within("protocolVersion"), hint)
     return Conversion({**source, "protocolVersion": VERSION_0_3}, losses.all())
 
 
-def _opened(card: Card, found: Iterable[Finding], shape: Shape, losses: Losses) -> dict[str, Any]:
+def _checked_copy(card: Card, found: Iterable[Finding], shape: Shape, losses: Losses) -> dict[str, Any]:
     """Return a tidy copy of the document, in which every known member has its type."""
     errors = [Finding(Rule.CARD_UNCONVERTIBLE, f.where, f.hint) for f in found if f.level is Level.ERROR]
     if errors:
@@ -125,9 +125,9 @@ def _opened(card: Card, found: Iterable[Finding], shape: Shape, losses: Losses) 
     return source
 
 
-def _described(card: Card, losses: Losses) -> dict[str, Any]:
+def _with_security_of_0_3(card: Card, losses: Losses) -> dict[str, Any]:
     """Return a card from before 1.0, with its requirements in the form of A2A 0.3."""
-    source = _opened(card, v0.SHAPE_0_3.check(card.document, CARD), v0.SHAPE_0_3, losses)
+    source = _checked_copy(card, v0.SHAPE_0_3.check(card.document, CARD), v0.SHAPE_0_3, losses)
     if card.format.name != "a2a/0.1":
         _check_authentication(source, losses)
         return source
@@ -160,7 +160,7 @@ def _check_authentication(source: dict[str, Any], losses: Losses) -> None:
     losses.add(where, "It is carried unchanged, and no reader knows it: the agent seems to require nothing.")
 
 
-def _check_means_it(members: JsonObject, where: Where, losses: Losses) -> None:
+def _check_security_is_of_0_3(members: JsonObject, where: Where, losses: Losses) -> None:
     """Refuse requirements that only a reader of A2A 1.0 would see."""
     if members.get("securityRequirements") and not members.get("security"):
         hint = "Say it in `security` and `securitySchemes`: before A2A 1.0 nobody reads this member."
@@ -188,32 +188,40 @@ def _skills(source: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Where]]:
         yield skill, CARD.within("skills", index)
 
 
-def _skill_to_1_0(skill: dict[str, Any], where: Where, schemes: Restated, losses: Losses) -> JsonObject:
-    _check_means_it(skill, where, losses)
+def _skill_to_1_0(skill: dict[str, Any], where: Where, schemes: ConvertedSchemes, losses: Losses) -> JsonObject:
+    _check_security_is_of_0_3(skill, where, losses)
     own = without(skill, ("securityRequirements",), where, losses)
     return _replaced(own, {"security": _requirements_to_1_0(skill, schemes, where, losses)})
 
 
-def _skill_to_0_3(skill: dict[str, Any], where: Where, schemes: Restated, losses: Losses) -> JsonObject:
+def _skill_to_0_3(skill: dict[str, Any], where: Where, schemes: ConvertedSchemes, losses: Losses) -> JsonObject:
     own = without(skill, ("security",), where, losses, _GIVES_WAY)
     own.pop("securityRequirements", None)
     return {**own, **_requirements_to_0_3(skill, schemes, where, losses)}
 
 
-def _requirements_to_1_0(members: dict[str, Any], schemes: Restated, where: Where, losses: Losses) -> JsonObject:
+def _requirements_to_1_0(
+    members: dict[str, Any], schemes: ConvertedSchemes, where: Where, losses: Losses
+) -> JsonObject:
     if "security" not in members:
         return {}
-    return {"securityRequirements": wrap(restate(members["security"], schemes, where.within("security"), losses))}
+    return {
+        "securityRequirements": to_schemes_and_lists(
+            convert_requirements(members["security"], schemes, where.within("security"), losses)
+        )
+    }
 
 
-def _requirements_to_0_3(members: dict[str, Any], schemes: Restated, where: Where, losses: Losses) -> JsonObject:
+def _requirements_to_0_3(
+    members: dict[str, Any], schemes: ConvertedSchemes, where: Where, losses: Losses
+) -> JsonObject:
     """Return the requirements. The specification's samples use the 0.3 form too."""
     if "securityRequirements" in members:
         there = where.within("securityRequirements")
-        required = unwrap(members["securityRequirements"], there, losses)
+        required = from_schemes_and_lists(members["securityRequirements"], there, losses)
     elif "security" in members:
         there = where.within("security")
         required = members["security"]
     else:
         return {}
-    return {"security": list[JsonValue](restate(required, schemes, there, losses))}
+    return {"security": list[JsonValue](convert_requirements(required, schemes, there, losses))}

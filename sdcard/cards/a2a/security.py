@@ -71,7 +71,7 @@ def to_endpoint(interfaces: list[dict[str, Any]], losses: Losses) -> JsonObject:
     chosen = next(speaking, 0)
     if chosen:
         losses.add(where.within(chosen), "It comes first: it is the first that speaks A2A 0.3.", Level.NOTE)
-    version = _spoken(interfaces[chosen], where.within(chosen, "protocolVersion"), losses)
+    version = _version_to_write(interfaces[chosen], where.within(chosen, "protocolVersion"), losses)
     entries = [_entry(one, where.within(index), losses) for index, one in enumerate(interfaces)]
     main = entries.pop(chosen)
     unplaced = [name for name in main if name not in ("url", "transport")]
@@ -79,7 +79,10 @@ def to_endpoint(interfaces: list[dict[str, Any]], losses: Losses) -> JsonObject:
     seen, others = {_text(main)}, list[JsonValue]()
     for position, entry in enumerate(entries):
         index = position + (position >= chosen)
-        _compare(interfaces[index].get("protocolVersion"), version, where.within(index, "protocolVersion"), losses)
+        own = interfaces[index].get("protocolVersion")
+        if own != version:
+            hint, level = "A2A 0.3 says one version for all interfaces.", Level.WARNING if own else Level.NOTE
+            losses.add(where.within(index, "protocolVersion"), hint, level)
         if _text(entry) in seen:
             losses.add(where.within(index), _REPEATED, Level.NOTE)
             continue
@@ -95,7 +98,7 @@ def _entry(interface: dict[str, Any], where: Where, losses: Losses) -> dict[str,
     return renamed(own, "protocolBinding", "transport", where, losses)
 
 
-def _spoken(interface: dict[str, Any], where: Where, losses: Losses) -> str:
+def _version_to_write(interface: dict[str, Any], where: Where, losses: Losses) -> str:
     """Return the version to write. A version before 0.3 would mean an older card."""
     version: str = interface.get("protocolVersion") or ""
     if version.startswith(_BEFORE_0_3):
@@ -104,11 +107,6 @@ def _spoken(interface: dict[str, Any], where: Where, losses: Losses) -> str:
     if not version.startswith("0.3"):
         losses.add(where, "No interface speaks A2A 0.3. Make sure that who reads the converted card speaks another.")
     return version or "1.0"
-
-
-def _compare(version: str | None, said: str, where: Where, losses: Losses) -> None:
-    if version != said:
-        losses.add(where, "A2A 0.3 says one version for all interfaces.", Level.WARNING if version else Level.NOTE)
 
 
 def _text(value: JsonValue) -> str:
@@ -138,20 +136,20 @@ _HTTP = ("basic", "bearer")
 
 
 @dataclass(frozen=True, slots=True)
-class Restated:
+class ConvertedSchemes:
     """Schemes of the other version, and their names for each scheme of the card."""
 
     schemes: JsonObject = field(repr=False)
     became: Mapping[str, tuple[str, ...]] = field(repr=False)
 
 
-def schemes_to_1_0(schemes: Mapping[str, Any], where: Where, losses: Losses) -> Restated:
+def schemes_to_1_0(schemes: Mapping[str, Any], where: Where, losses: Losses) -> ConvertedSchemes:
     """Convert ``type`` to a wrapper, and split schemes with several OAuth flows.
 
     Raises:
         Refused: ``card.not-convertible`` if the name of a new scheme is taken.
     """
-    restated: JsonObject = {}
+    converted: JsonObject = {}
     became: dict[str, tuple[str, ...]] = {}
     for name, scheme in schemes.items():
         here = where.within(name)
@@ -164,21 +162,21 @@ def schemes_to_1_0(schemes: Mapping[str, Any], where: Where, losses: Losses) -> 
         if any(part != name and part in schemes for part in parts):
             hint = "Rename the other scheme: this one has several flows, and would become one scheme for each."
             raise losses.refusal(here, hint)
-        restated |= {part: {_WRAPPERS[scheme["type"]]: content} for part, content in parts.items()}
+        converted |= {part: {_WRAPPERS[scheme["type"]]: content} for part, content in parts.items()}
         became[name] = tuple(parts)
-    return Restated(restated, became)
+    return ConvertedSchemes(converted, became)
 
 
-def schemes_to_0_3(schemes: Mapping[str, Any], where: Where, losses: Losses) -> Restated:
+def schemes_to_0_3(schemes: Mapping[str, Any], where: Where, losses: Losses) -> ConvertedSchemes:
     """Convert each wrapper to ``type``. OAuth flows that are new in 1.0 are lost."""
-    restated: JsonObject = {}
+    converted: JsonObject = {}
     became: dict[str, tuple[str, ...]] = {}
     for name, scheme in schemes.items():
         here = where.within(name)
         wrapper = next((member for member in scheme if member in _TYPES), None)
         if wrapper is None:
             losses.add(here, "It is written as A2A 0.3 has it, and stays so.", Level.NOTE)
-            restated[name], became[name] = scheme, (name,)
+            converted[name], became[name] = scheme, (name,)
             continue
         inner = without(scheme[wrapper], ("type",), here.within(wrapper), losses)
         if wrapper == "apiKeySecurityScheme":
@@ -190,12 +188,14 @@ def schemes_to_0_3(schemes: Mapping[str, Any], where: Where, losses: Losses) -> 
             losses.add(here, "A2A 0.3 has no such OAuth flow, and the scheme has no other.")
             became[name] = ()
             continue
-        restated[name] = {"type": _TYPES[wrapper], **inner}
+        converted[name] = {"type": _TYPES[wrapper], **inner}
         became[name] = (name,)
-    return Restated(restated, became)
+    return ConvertedSchemes(converted, became)
 
 
-def restate(required: Sequence[dict[str, Any]], restated: Restated, where: Where, losses: Losses) -> Alternatives:
+def convert_requirements(
+    required: Sequence[dict[str, Any]], converted: ConvertedSchemes, where: Where, losses: Losses
+) -> Alternatives:
     """Express the same alternatives with the schemes of the other version.
 
     Raises:
@@ -203,7 +203,7 @@ def restate(required: Sequence[dict[str, Any]], restated: Restated, where: Where
     """
     alternatives: Alternatives = []
     for index, needed in enumerate(required):
-        choices = [[(part, scopes) for part in restated.became.get(name, ())] for name, scopes in needed.items()]
+        choices = [[(part, scopes) for part in converted.became.get(name, ())] for name, scopes in needed.items()]
         count = prod(map(len, choices))
         if len(alternatives) + count > len(required) + _GROWTH:
             hint = "Require fewer schemes with several OAuth flows together: each combination is an alternative."
@@ -219,12 +219,12 @@ def restate(required: Sequence[dict[str, Any]], restated: Restated, where: Where
     return alternatives
 
 
-def wrap(alternatives: Alternatives) -> list[JsonValue]:
+def to_schemes_and_lists(alternatives: Alternatives) -> list[JsonValue]:
     """Convert alternatives to the form of A2A 1.0."""
     return [{"schemes": {name: {"list": scopes} for name, scopes in needed.items()}} for needed in alternatives]
 
 
-def unwrap(requirements: Sequence[dict[str, Any]], where: Where, losses: Losses) -> Alternatives:
+def from_schemes_and_lists(requirements: Sequence[dict[str, Any]], where: Where, losses: Losses) -> Alternatives:
     """Convert requirements of A2A 1.0 to alternatives."""
     alternatives: Alternatives = []
     for index, requirement in enumerate(requirements):

@@ -7,7 +7,7 @@ A2A 8.4, SD-Card T-32.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
@@ -76,24 +76,8 @@ def parse_card_signers(
     return CardSigners(read_key_set(document, where, parse, rule=Rule.TRUST_MALFORMED))
 
 
-@dataclass(frozen=True, slots=True)
-class _Verified:
-    key: PublicKey
-    canonical: Canonical
-
-
-@dataclass(frozen=True, slots=True)
-class _Untrusted:
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Invalid:
-    place: str
-    reason: str
-
-
-_Outcome: TypeAlias = _Verified | _Untrusted | _Invalid
+_Result: TypeAlias = tuple[Finding, Canonical | None]
+"""A finding about one signature, and the form that it covers if it verifies."""
 
 
 def check_signatures(document: JsonObject, card_format: CardFormat, signers: CardSigners) -> Iterator[Finding]:
@@ -110,11 +94,13 @@ def check_signatures(document: JsonObject, card_format: CardFormat, signers: Car
         yield Finding(Rule.CARD_MEMBER_VALUE, _WHERE, hint)
         return
     verifier = _Verifier(document, card_format, signers)
-    outcomes = {number: verifier.outcome(one) for number, one in enumerate(signatures) if isinstance(one, dict)}
-    verified = [outcome for outcome in outcomes.values() if isinstance(outcome, _Verified)]
-    for number, outcome in outcomes.items():
-        yield _finding(outcome, _WHERE.within(number), Level.NOTE if verified else Level.WARNING)
-    yield from unsigned_members([one.canonical for one in verified])
+    numbered = [(number, one) for number, one in enumerate(signatures) if isinstance(one, dict)]
+    results = [verifier.verify(one, _WHERE.within(number)) for number, one in numbered]
+    signed = [canonical for _, canonical in results if canonical is not None]
+    for finding, _ in results:
+        is_untrusted = finding.rule is Rule.CARD_SIGNATURE_UNTRUSTED
+        yield replace(finding, level=Level.NOTE) if signed and is_untrusted else finding
+    yield from unsigned_members(signed)
 
 
 def unsigned_members(signed: Iterable[Canonical]) -> Iterator[Finding]:
@@ -126,15 +112,6 @@ def unsigned_members(signed: Iterable[Canonical]) -> Iterator[Finding]:
             yield Finding(Rule.CARD_UNSIGNED_MEMBER, Where(Part.CARD, path), hint, Level.WARNING)
 
 
-def _finding(outcome: _Outcome, where: Where, untrusted: Level) -> Finding:
-    if isinstance(outcome, _Verified):
-        hint = f"Verified with the trusted key {outcome.key.thumbprint}, over {outcome.canonical.form.name}."
-        return Finding(Rule.CARD_SIGNATURE_VERIFIED, where, hint, Level.NOTE)
-    if isinstance(outcome, _Untrusted):
-        return Finding(Rule.CARD_SIGNATURE_UNTRUSTED, where, outcome.reason, untrusted)
-    return Finding(Rule.CARD_SIGNATURE_INVALID, where.within(outcome.place), outcome.reason)
-
-
 class _Verifier:
     """Verifier of one card's signatures. It makes the canonical forms once."""
 
@@ -142,33 +119,44 @@ class _Verifier:
         self._document, self._format, self._signers = document, card_format, signers
         self._forms: tuple[Canonical, ...] | None = None
 
-    def outcome(self, signature: JsonObject) -> _Outcome:
+    def verify(self, signature: JsonObject, where: Where) -> _Result:
         protected = signature.get("protected")
         header = _header(protected)
         kid = None if header is None else header.get("kid")
         if header is None or not isinstance(protected, str):
-            return _Untrusted("The protected header cannot be read, so the signature names no key.")
+            return _untrusted(where, "The protected header cannot be read, so the signature names no key.")
         if not isinstance(kid, str):
-            return _Untrusted("The protected header has no `kid`, so the signature names no key.")
+            return _untrusted(where, "The protected header has no `kid`, so the signature names no key.")
         key = KeySet.of(self._signers.keys).find(kid, header.get("alg"))
         if key is None:
-            return _Untrusted("Its key is not among the trusted ones. Add it if you trust its owner.")
+            return _untrusted(where, "Its key is not among the trusted ones. Add it if you trust its owner.")
         fault = _header_fault(header, signature.get("header"), key)
-        return fault or self._verify(protected, signature.get("signature"), key)
+        if fault:
+            return _invalid(where.within(fault[0]), fault[1])
+        return self._verify(protected, signature.get("signature"), key, where)
 
-    def _verify(self, protected: str, encoded: JsonValue, key: PublicKey) -> _Outcome:
-        signature = _signature(encoded)
+    def _verify(self, protected: str, encoded: JsonValue, key: PublicKey, where: Where) -> _Result:
+        signature, place = _signature(encoded), where.within("signature")
         if signature is None:
-            return _Invalid("signature", "This is no base64url without padding.")
+            return _invalid(place, "This is no base64url without padding.")
         if self._forms is None:
             self._forms = canonical_forms(self._document, self._format.name)
         for canonical in self._forms:
             signing_input = f"{protected}.{encode_base64url(canonical.payload)}".encode("ascii")
             if key.verifies(signing_input, signature):
-                return _Verified(key, canonical)
+                hint = f"Verified with the trusted key {key.thumbprint}, over {canonical.form.name}."
+                return Finding(Rule.CARD_SIGNATURE_VERIFIED, where, hint, Level.NOTE), canonical
         if not self._forms:
-            return _Invalid("signature", "A value of the card, such as a large integer, has no canonical form.")
-        return _Invalid("signature", "It is not this card's. Sign the card again after the last change to it.")
+            return _invalid(place, "A value of the card, such as a large integer, has no canonical form.")
+        return _invalid(place, "It is not this card's. Sign the card again after the last change to it.")
+
+
+def _untrusted(where: Where, hint: str) -> _Result:
+    return Finding(Rule.CARD_SIGNATURE_UNTRUSTED, where, hint, Level.WARNING), None
+
+
+def _invalid(where: Where, hint: str) -> _Result:
+    return Finding(Rule.CARD_SIGNATURE_INVALID, where, hint), None
 
 
 def _header(protected: JsonValue) -> JsonObject | None:
@@ -180,16 +168,16 @@ def _header(protected: JsonValue) -> JsonObject | None:
         return None
 
 
-def _header_fault(header: JsonObject, unprotected: JsonValue, key: PublicKey) -> _Invalid | None:
+def _header_fault(header: JsonObject, unprotected: JsonValue, key: PublicKey) -> tuple[str, str] | None:
     """Find header members that are not permitted (RFC 7515 4.1, 7.2.1)."""
     if header.keys() & set(_PROTECTED_ONLY):
-        return _Invalid("protected", "No extension may be critical, and the payload is always encoded.")
+        return "protected", "No extension may be critical, and the payload is always encoded."
     if header.get("typ", "JOSE") != "JOSE":
-        return _Invalid("protected", "`typ` is JOSE or absent; this is a token of another kind.")
+        return "protected", "`typ` is JOSE or absent; this is a token of another kind."
     if header.get("alg") not in key.algorithm.header_names:
-        return _Invalid("protected", f"The trusted key signs with {key.algorithm} and nothing else.")
+        return "protected", f"The trusted key signs with {key.algorithm} and nothing else."
     if isinstance(unprotected, dict) and unprotected.keys() & {*header, *_PROTECTED_ONLY}:
-        return _Invalid("header", "Nobody signed the unprotected header; it cannot say these things (RFC 7515 7.2.1).")
+        return "header", "Nobody signed the unprotected header; it cannot say these things (RFC 7515 7.2.1)."
     return None
 
 

@@ -61,89 +61,80 @@ _LIST = Field(default=[])
 _MAP = Field(default={})
 
 
-def _one(message: Message) -> Field:
-    return Field(message=message)
+_Members: TypeAlias = Mapping[str, Field]
 
 
-def _required_many(message: Message) -> Field:
-    return Field(message=message, repeated=True)
+def _one(members: _Members) -> Field:
+    return Field(message=Message(members))
 
 
-def _array(message: Message) -> Field:
-    return Field([], message, repeated=True)
+def _required_many(members: _Members) -> Field:
+    return Field(message=Message(members), repeated=True)
 
 
-def _map(message: Message) -> Field:
-    return Field({}, message, repeated=True)
+def _array(members: _Members) -> Field:
+    return Field([], Message(members), repeated=True)
 
 
-def _all_set(*names: str) -> Message:
-    return Message(dict.fromkeys(names, _SET))
+def _map(members: _Members) -> Field:
+    return Field({}, Message(members), repeated=True)
+
+
+def _all_set(*names: str) -> _Members:
+    return dict.fromkeys(names, _SET)
 
 
 # -- A2A 1.0 ----------------------------------------------------------------------------------------------------------
 
-_REQUIREMENTS_1_0 = _array(Message({"schemes": _map(Message({"list": _LIST}))}))
+_REQUIREMENTS_1_0 = _array({"schemes": _map({"list": _LIST})})
 
 _FLOW = {"refreshUrl": _TEXT}
-_FLOWS_1_0 = Message(
-    {
-        "authorizationCode": _one(
-            Message({**_FLOW, "authorizationUrl": _SET, "tokenUrl": _SET, "scopes": _SET, "pkceRequired": _FLAG})
-        ),
-        "clientCredentials": _one(Message({**_FLOW, "tokenUrl": _SET, "scopes": _SET})),
-        "implicit": _one(Message({**_FLOW, "authorizationUrl": _TEXT, "scopes": _MAP})),
-        "password": _one(Message({**_FLOW, "tokenUrl": _TEXT, "scopes": _MAP})),
-        "deviceCode": _one(Message({**_FLOW, "deviceAuthorizationUrl": _SET, "tokenUrl": _SET, "scopes": _SET})),
-    }
-)
+_FLOWS_1_0: _Members = {
+    "authorizationCode": _one(
+        {**_FLOW, "authorizationUrl": _SET, "tokenUrl": _SET, "scopes": _SET, "pkceRequired": _FLAG}
+    ),
+    "clientCredentials": _one({**_FLOW, "tokenUrl": _SET, "scopes": _SET}),
+    "implicit": _one({**_FLOW, "authorizationUrl": _TEXT, "scopes": _MAP}),
+    "password": _one({**_FLOW, "tokenUrl": _TEXT, "scopes": _MAP}),
+    "deviceCode": _one({**_FLOW, "deviceAuthorizationUrl": _SET, "tokenUrl": _SET, "scopes": _SET}),
+}
 
-_SCHEME_1_0 = Message(
-    {
-        "apiKeySecurityScheme": _one(Message({"description": _TEXT, "location": _SET, "name": _SET})),
-        "httpAuthSecurityScheme": _one(Message({"description": _TEXT, "scheme": _SET, "bearerFormat": _TEXT})),
-        "oauth2SecurityScheme": _one(
-            Message({"description": _TEXT, "flows": _one(_FLOWS_1_0), "oauth2MetadataUrl": _TEXT})
-        ),
-        "openIdConnectSecurityScheme": _one(Message({"description": _TEXT, "openIdConnectUrl": _SET})),
-        "mtlsSecurityScheme": _one(Message({"description": _TEXT})),
-    }
-)
+_SCHEME_1_0: _Members = {
+    "apiKeySecurityScheme": _one({"description": _TEXT, "location": _SET, "name": _SET}),
+    "httpAuthSecurityScheme": _one({"description": _TEXT, "scheme": _SET, "bearerFormat": _TEXT}),
+    "oauth2SecurityScheme": _one({"description": _TEXT, "flows": _one(_FLOWS_1_0), "oauth2MetadataUrl": _TEXT}),
+    "openIdConnectSecurityScheme": _one({"description": _TEXT, "openIdConnectUrl": _SET}),
+    "mtlsSecurityScheme": _one({"description": _TEXT}),
+}
 
 CARD_1_0 = Message(
     {
         "name": _SET,
         "description": _SET,
         "supportedInterfaces": _required_many(
-            Message({"url": _SET, "protocolBinding": _SET, "tenant": _TEXT, "protocolVersion": _SET})
+            {"url": _SET, "protocolBinding": _SET, "tenant": _TEXT, "protocolVersion": _SET}
         ),
         "provider": _one(_all_set("url", "organization")),
         "version": _SET,
         "documentationUrl": _SET,
         "capabilities": _one(
-            Message(
-                {
-                    "streaming": _SET,
-                    "pushNotifications": _SET,
-                    "extensions": _array(
-                        Message({"uri": _TEXT, "description": _TEXT, "required": _FLAG, "params": _SET})
-                    ),
-                    "extendedAgentCard": _SET,
-                }
-            )
+            {
+                "streaming": _SET,
+                "pushNotifications": _SET,
+                "extensions": _array({"uri": _TEXT, "description": _TEXT, "required": _FLAG, "params": _SET}),
+                "extendedAgentCard": _SET,
+            }
         ),
         "securitySchemes": _map(_SCHEME_1_0),
         "securityRequirements": _REQUIREMENTS_1_0,
         "defaultInputModes": _SET,
         "defaultOutputModes": _SET,
         "skills": _required_many(
-            Message(
-                {
-                    **dict.fromkeys(("id", "name", "description", "tags"), _SET),
-                    **dict.fromkeys(("examples", "inputModes", "outputModes"), _LIST),
-                    "securityRequirements": _REQUIREMENTS_1_0,
-                }
-            )
+            {
+                **dict.fromkeys(("id", "name", "description", "tags"), _SET),
+                **dict.fromkeys(("examples", "inputModes", "outputModes"), _LIST),
+                "securityRequirements": _REQUIREMENTS_1_0,
+            }
         ),
         "iconUrl": _SET,
     }
@@ -153,14 +144,12 @@ CARD_1_0 = Message(
 
 # -- a2a-sdk 0.3 ------------------------------------------------------------------------------------------------------
 
-_FLOWS_0_3 = Message(
-    {
-        "authorizationCode": _one(_all_set("authorizationUrl", "refreshUrl", "scopes", "tokenUrl")),
-        "clientCredentials": _one(_all_set("refreshUrl", "scopes", "tokenUrl")),
-        "implicit": _one(_all_set("authorizationUrl", "refreshUrl", "scopes")),
-        "password": _one(_all_set("refreshUrl", "scopes", "tokenUrl")),
-    }
-)
+_FLOWS_0_3: _Members = {
+    "authorizationCode": _one(_all_set("authorizationUrl", "refreshUrl", "scopes", "tokenUrl")),
+    "clientCredentials": _one(_all_set("refreshUrl", "scopes", "tokenUrl")),
+    "implicit": _one(_all_set("authorizationUrl", "refreshUrl", "scopes")),
+    "password": _one(_all_set("refreshUrl", "scopes", "tokenUrl")),
+}
 
 _SCHEME_0_3 = Message(
     {"description": _SET},
@@ -177,19 +166,17 @@ CARD_0_3 = Message(
     {
         "additionalInterfaces": _required_many(_all_set("transport", "url")),
         "capabilities": _one(
-            Message(
-                {
-                    **dict.fromkeys(("pushNotifications", "stateTransitionHistory", "streaming"), _SET),
-                    "extensions": _required_many(_all_set("description", "params", "required", "uri")),
-                }
-            )
+            {
+                **dict.fromkeys(("pushNotifications", "stateTransitionHistory", "streaming"), _SET),
+                "extensions": _required_many(_all_set("description", "params", "required", "uri")),
+            }
         ),
         **dict.fromkeys(("defaultInputModes", "defaultOutputModes", "description", "documentationUrl"), _SET),
         **dict.fromkeys(("iconUrl", "name", "security", "supportsAuthenticatedExtendedCard", "url", "version"), _SET),
         "preferredTransport": Field(default="JSONRPC"),
         "protocolVersion": Field(default="0.3.0"),
         "provider": _one(_all_set("organization", "url")),
-        "securitySchemes": _required_many(_SCHEME_0_3),
+        "securitySchemes": Field(message=_SCHEME_0_3, repeated=True),
         "skills": _required_many(
             _all_set(*("description", "examples", "id", "inputModes", "name", "outputModes", "security", "tags"))
         ),

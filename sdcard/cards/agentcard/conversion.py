@@ -123,24 +123,24 @@ def _scheme(name: str, auth: JsonObject) -> JsonObject:
 def _lost(source: JsonObject, endpoint: JsonObject) -> Iterator[Finding]:
     if not _own_description(source):
         hint = "A2A demands a description, and AgentCard has none: it was made of the capabilities. Write a better one."
-        yield _finding(_CARD.within("description"), hint)
+        yield _lost_at(_CARD.within("description"), hint)
     for name in _others(source, _CONVERTED | {"description"}):
-        yield _unnamed(_CARD.within(name))
+        yield _lost_at(_CARD.within(name))
     for name in (name for name in _EXTENDED if source.get(name) is not None):
         hint = f"A2A has no member for it; it is in the extension {EXTENSION}."
         yield Finding(Rule.CARD_LOST, _CARD.within(name), hint, Level.NOTE)
     hint = "AgentCard does not say that A2A is spoken here. The binding was assumed from the protocol: check it."
-    yield _finding(_ENDPOINT.within("protocol"), hint)
+    yield _lost_at(_ENDPOINT.within("protocol"), hint)
     for name in _others(endpoint, {"protocol", "url", "auth"}):
-        yield _unnamed(_ENDPOINT.within(name))
+        yield _lost_at(_ENDPOINT.within(name))
     yield from _lost_of_auth(_object(endpoint.get("auth")))
     for index, capability in enumerate(_capabilities(source)):
         for name in _others(capability, set(_SKILL_MEMBERS)):
             where = _CARD.within("capabilities", index, name)
             if name in SCHEMAS:
-                yield _finding(where, "A2A has no schemas of what a skill takes and gives.")
+                yield _lost_at(where, "A2A has no schemas of what a skill takes and gives.")
             else:
-                yield _unnamed(where)
+                yield _lost_at(where)
 
 
 def _lost_of_auth(auth: JsonObject) -> Iterator[Finding]:
@@ -151,9 +151,9 @@ def _lost_of_auth(auth: JsonObject) -> Iterator[Finding]:
         hint = "The client credentials flow was assumed: AgentCard names none."
         if not isinstance(auth.get("token_url"), str):
             hint = "Where tokens come from is not known, so the scheme became HTTP authentication with a Bearer token."
-        yield _finding(where.within("scheme"), hint)
+        yield _lost_at(where.within("scheme"), hint)
     for name in _others(auth, used):
-        yield _unnamed(where.within(name))
+        yield _lost_at(where.within(name))
 
 
 def _others(members: JsonObject, converted: Set[str]) -> list[str]:
@@ -161,9 +161,5 @@ def _others(members: JsonObject, converted: Set[str]) -> list[str]:
     return [name for name, value in members.items() if name not in converted and value is not None]
 
 
-def _unnamed(where: Where) -> Finding:
-    return _finding(where, "A2A has no such member.")
-
-
-def _finding(where: Where, hint: str) -> Finding:
+def _lost_at(where: Where, hint: str = "A2A has no such member.") -> Finding:
     return Finding(Rule.CARD_LOST, where, hint, Level.WARNING)

@@ -39,21 +39,21 @@ def to_0_3(card: Card) -> Conversion:
             security members that KNO does not read.
         Misuse: for a card of another family.
     """
-    carrier = _Carrier(card)
-    schemes = carrier.schemes()
+    converter = _Converter(card)
+    schemes = converter.schemes()
     document: JsonObject = {
         "protocolVersion": "0.3.0",
-        **carrier.common(),
+        **converter.common(),
         "url": card.document["url"],
         "preferredTransport": "JSONRPC",
-        "capabilities": carrier.object("capabilities", _CAPABILITIES_0_3),
-        "skills": carrier.skills(),
+        "capabilities": converter.object("capabilities", _CAPABILITIES_0_3),
+        "skills": converter.skills(),
     }
     if schemes:
         requirements: list[JsonValue] = [{name: []} for name in schemes]
         document |= {"securitySchemes": {name: {"type": "http", "scheme": name} for name in schemes}}
         document["security"] = requirements
-    return carrier.conversion(document, "0.3.0")
+    return converter.conversion(document, "0.3.0")
 
 
 def to_1_0(card: Card) -> Conversion:
@@ -62,24 +62,24 @@ def to_1_0(card: Card) -> Conversion:
     Raises:
         Refused, Misuse: as ``to_0_3``.
     """
-    carrier = _Carrier(card)
-    schemes = carrier.schemes()
+    converter = _Converter(card)
+    schemes = converter.schemes()
     interface: JsonObject = {"url": card.document["url"], "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
     document: JsonObject = {
-        **carrier.common(),
+        **converter.common(),
         "supportedInterfaces": [interface],
-        "capabilities": carrier.object("capabilities", _CAPABILITIES_1_0),
-        "skills": carrier.skills(),
+        "capabilities": converter.object("capabilities", _CAPABILITIES_1_0),
+        "skills": converter.skills(),
     }
-    carrier.miss_tags()
+    converter.report_missing_tags()
     if schemes:
         requirements: list[JsonValue] = [{"schemes": {name: {"list": []}}} for name in schemes]
         document |= {"securitySchemes": {name: {"httpAuthSecurityScheme": {"scheme": name}} for name in schemes}}
         document["securityRequirements"] = requirements
-    return carrier.conversion(document, "1.0")
+    return converter.conversion(document, "1.0")
 
 
-class _Carrier:
+class _Converter:
     """Conversion of one card, member by member, with a list of losses."""
 
     def __init__(self, card: Card) -> None:
@@ -118,7 +118,7 @@ class _Carrier:
             converted.append({"tags": [], **members, "description": self._description(members, where)})
         return converted
 
-    def miss_tags(self) -> None:
+    def report_missing_tags(self) -> None:
         """Report skills without tags: A2A 1.0 demands one (5.7)."""
         for index, skill in enumerate(_elements(self._source.get("skills"))):
             if not (isinstance(skill, dict) and skill.get("tags")):
