@@ -198,16 +198,16 @@ PIECES = st.tuples(
 @example(["-----"], "")
 def test_a_glance_passes_over_nothing_that_is_found(pieces: list[str], between: str) -> None:
     text = between.join(pieces)
-    if lint._is_harmless(text):
+    if not lint._is_looked_at(text):
         assert list(lint._suspicious_text(text, ())) == []
 
 
 @pytest.mark.parametrize("text", ["Plans routes.", "text/plain", "2.0.1", "short words, and more of them", ""])
 def test_most_texts_need_no_more_than_a_glance(text: str) -> None:
-    assert lint._is_harmless(text)
+    assert not lint._is_looked_at(text)
 
 
 @given(st.lists(st.one_of(PIECES, st.sampled_from(["Client-Secret", "api_key", "pass", "x_API_key"])), max_size=4))
 def test_a_glance_at_names_passes_over_nothing_that_is_found(names: list[str]) -> None:
-    if not lint._is_to_be_read(" ".join(names)):
+    if not lint._may_be_suspicious(" ".join(names)):
         assert not any(is_deceptive(name) or lint._plain(name) in lint._SECRET_NAMES for name in names)

@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from sdcard.cards.a2a.security import restate, schemes_to_0_3, schemes_to_1_0, unwrap, wrap
+from sdcard.cards.a2a.security import (
+    convert_requirements,
+    from_schemes_and_lists,
+    schemes_to_0_3,
+    schemes_to_1_0,
+    to_schemes_and_lists,
+)
 from sdcard.cards.a2a.shared import CARD
 from sdcard.cards.conversion import Losses
 from tests.world import raises_rule
@@ -53,7 +59,7 @@ def test_several_flows_become_several_schemes_and_every_requirement_as_many_alte
         for flow, content in (("authorizationCode", CODE), ("clientCredentials", TOKEN))
     } | {"k": {"mtlsSecurityScheme": {}}}
     required: list[dict[str, Any]] = [{"o": ["s"], "k": []}, {"k": []}]
-    assert restate(required, there, SECURITY, losses) == [
+    assert convert_requirements(required, there, SECURITY, losses) == [
         {"o-authorizationCode": ["s"], "k": []},
         {"o-clientCredentials": ["s"], "k": []},
         {"k": []},
@@ -73,10 +79,10 @@ def test_combinations_of_flows_are_bounded(count: int, fits: bool) -> None:
     there = schemes_to_1_0(schemes, SCHEMES, Losses())
     required: list[dict[str, Any]] = [{name: [] for name in schemes}]
     if fits:
-        assert len(restate(required, there, SECURITY, Losses())) == 64
+        assert len(convert_requirements(required, there, SECURITY, Losses())) == 64
     else:
         with raises_rule("card.not-convertible", at="card/security/0"):
-            restate(required, there, SECURITY, Losses())
+            convert_requirements(required, there, SECURITY, Losses())
 
 
 def test_what_only_1_0_can_say_of_oauth_is_lost() -> None:
@@ -98,29 +104,29 @@ def test_what_only_1_0_can_say_of_oauth_is_lost() -> None:
 def test_an_alternative_that_cannot_be_expressed_is_lost_but_never_the_last_one() -> None:
     losses = Losses()
     there = schemes_to_1_0({"o": oauth(), "k": {"type": "mutualTLS"}}, SCHEMES, losses)
-    assert restate([{"o": [], "k": []}, {"k": []}], there, SECURITY, losses) == [{"k": []}]
+    assert convert_requirements([{"o": [], "k": []}, {"k": []}], there, SECURITY, losses) == [{"k": []}]
     assert told(losses) == [("warning", "card/securitySchemes/o"), ("warning", "card/security/0")]
     with raises_rule("card.not-convertible", at="card/security"):
-        restate([{"o": []}], there, SECURITY, losses)
+        convert_requirements([{"o": []}], there, SECURITY, losses)
 
 
 def test_a_scheme_that_nobody_describes_cannot_be_expressed() -> None:
     with raises_rule("card.not-convertible", at="card/security"):
-        restate([{"k": []}], schemes_to_1_0({}, SCHEMES, Losses()), SECURITY, Losses())
+        convert_requirements([{"k": []}], schemes_to_1_0({}, SCHEMES, Losses()), SECURITY, Losses())
 
 
 @pytest.mark.parametrize("required", [[], [{}], [{"k": ["s"]}, {"k": [], "l": []}]])
 def test_requirements_come_back(required: list[dict[str, Any]]) -> None:
     losses = Losses()
-    wrapped: Any = wrap(required)
-    assert unwrap(wrapped, SECURITY, losses) == required
+    wrapped: Any = to_schemes_and_lists(required)
+    assert from_schemes_and_lists(wrapped, SECURITY, losses) == required
     assert told(losses) == []
 
 
 def test_requirements_of_1_0_say_nothing_else() -> None:
     losses = Losses()
     required = [{"schemes": {"k": {"x": 1}}, "y": 2}, {}]
-    assert unwrap(required, SECURITY, losses) == [{"k": []}, {}]
+    assert from_schemes_and_lists(required, SECURITY, losses) == [{"k": []}, {}]
     assert set(told(losses)) == {
         ("warning", "card/security/0/y"),
         ("warning", "card/security/0/schemes/k/x"),
