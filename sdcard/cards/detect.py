@@ -52,12 +52,6 @@ _Question: TypeAlias = Callable[[JsonObject], bool]
 _Check: TypeAlias = Callable[[JsonObject], Iterable[Finding]]
 _WHERE = Where(Part.CARD)
 _SIGNATURES = "signatures"
-_DROPPED = Finding(
-    Rule.CARD_SIGNATURES,
-    _WHERE.within(_SIGNATURES),
-    "Signatures are dropped once they are checked: they would not survive partial disclosure.",
-    Level.NOTE,
-)
 
 _FORMATS: tuple[tuple[CardFormat, _Check | None], ...] = (
     (v0.V0_1, v0.check_0_1),
@@ -203,13 +197,17 @@ def _check(
         hint = f"A card has at most {MOST_CARD_VALUES} values, members and elements alike."
         return Examination(name, (Finding(Rule.LIMIT_CONTAINERS, _WHERE, hint),), None)
     dropped = {_SIGNATURES} if forms_of(name) else set()
+    hint = "Signatures are dropped once they are checked: they would not survive partial disclosure."
     findings = first_findings(
         chain(
             about_text,
             reserved_members(document),
             _CHECKS[name](document),
             suspicious(document),
-            [_DROPPED] if document.keys() & dropped else [],
+            [
+                Finding(Rule.CARD_SIGNATURES, _WHERE.within(name), hint, Level.NOTE)
+                for name in document.keys() & dropped
+            ],
             check_signatures(document, card_format, signers),
         )
     )

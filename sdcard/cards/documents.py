@@ -34,12 +34,6 @@ _WHERE = Where(Part.CARD)
 _BOM, _NEWLINE = "\ufeff", "\n"
 _AS_JSON = (b"{", b"[", b"//", b"/*")
 """Starts of JSON, and of JSON with comments, which is refused as JSON."""
-_BYTE_ORDER_MARK = Finding(
-    Rule.BYTE_ORDER_MARK,
-    _WHERE,
-    "Save the file without a byte order mark: other readers of JSON may refuse it.",
-    Level.WARNING,
-)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_SEPARATOR = re.compile("[\x85\u2028\u2029]")
 """Line breaks in YAML 1.1, ordinary characters in YAML 1.2."""
@@ -73,7 +67,10 @@ def read_document(data: bytes, limits: Limits = DEFAULT_LIMITS) -> ReadDocument:
             raise Refused(Rule.LIMIT_BYTES, _WHERE, hint)
         return parse_yaml(text, _WHERE, limits.json_depth)
     document = parse_json_object(text, _WHERE, limits.json_depth) if embedded is None else embedded
-    return ReadDocument(document, () if text == data else (_BYTE_ORDER_MARK,))
+    if text == data:
+        return ReadDocument(document)
+    hint = "Save the file without a byte order mark: other readers of JSON may refuse it."
+    return ReadDocument(document, (Finding(Rule.BYTE_ORDER_MARK, _WHERE, hint, Level.WARNING),))
 
 
 def parse_yaml(data: bytes, where: Where, depth: int) -> ReadDocument:
