@@ -54,7 +54,7 @@ PLACES: dict[Why, str] = {
         sdcard/cards/conversion.py:Losses._found sdcard/cards/conversion.py:Losses._spelt
         sdcard/cards/a2a/signed_form.py:_Reading.unsigned
         sdcard/cards/documents.py:_Builder.findings sdcard/cards/documents.py:_Builder._open
-        sdcard/cards/kno/conversion.py:_Carrier._lost sdcard/policy/plan.py:_Walk.shown
+        sdcard/cards/kno/conversion.py:_Converter._lost sdcard/policy/plan.py:_Walk.shown
         issuer_service/db/state_check.py:_Comparison._findings
         sdcard/paths.py:PathNode.parts sdcard/policy/rules.py:Position._inside
         issuer_service/discovery/renewal.py:_Failures.positions
