@@ -272,7 +272,9 @@ class AgentProofInterceptor(ClientCallInterceptor):
         Raises:
             Refused: as ``AgentSession.accept``.
         """
-        waiting: list[tuple[Challenge, Instant]] = args.context.state[_STATE] if args.context else []
+        waiting: list[tuple[Challenge, Instant]] | None = args.context.state.get(_STATE) if args.context else None
+        if waiting is None:
+            raise Refused(Rule.AGENT_PROOF_MISSING, Where(Part.PRESENTATION), "Another interceptor lost the challenge.")
         if waiting:
             challenge, asked_at = waiting.pop()
             await self._session.accept_async(_proofs(args.result), challenge, asked_at, _MOST)

@@ -144,7 +144,7 @@ CARRIERS: dict[str, Callable[[Network, str, AgentSession], None]] = {
 
 
 def outcome(carrier: str, network: Network, url: str, of: AgentSession | None = None) -> str:
-    """What the client makes of a host: nothing, or the whole text of its refusal."""
+    """Return `accepted`, or the whole text of the client's refusal."""
     try:
         CARRIERS[carrier](network, url, of or session(World(), url))
     except (Refused, A2AError, AssertionError) as refusal:
@@ -262,7 +262,7 @@ def test_a_service_that_drops_the_proof_is_refused(network: Network, agent: str)
 
 
 def ask(network: Network, url: str, head: str) -> str:
-    """What the agent answers to these lines."""
+    """Send these lines and return the response."""
     host, _, port = url.partition("://")[2].partition(":")
     with (
         socket.create_connection((host, int(port)), 10) as bare,

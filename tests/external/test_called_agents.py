@@ -8,9 +8,9 @@ from typing import Any
 
 import httpx
 import pytest
-from a2a.client.client import ClientConfig
+from a2a.client.client import ClientCallContext, ClientConfig
 from a2a.client.client_factory import ClientFactory
-from a2a.client.interceptors import BeforeArgs
+from a2a.client.interceptors import AfterArgs, BeforeArgs
 from a2a.helpers import get_message_text
 from a2a.types import AgentCard, GetExtendedAgentCardRequest, GetTaskRequest, ListTasksRequest
 from a2a.utils.errors import A2AError
@@ -307,8 +307,6 @@ def test_the_interaction_is_part_of_the_challenge(town: Town) -> None:
     async def call() -> Any:
         of = session(town.world, town.url)
         of._proved_at = town.world.clock.now()
-        from a2a.client.client import ClientCallContext
-
         args = BeforeArgs(
             input=None,
             method="send_message",
@@ -322,3 +320,12 @@ def test_the_interaction_is_part_of_the_challenge(town: Town) -> None:
     assert context.service_parameters["a"] == "b"
     assert 'interaction_id="trip-1"' in context.service_parameters[A2A_CHALLENGE_HEADER]
     assert context.service_parameters["A2A-Extensions"] == EXTENSION
+
+
+def test_a_context_that_another_interceptor_replaced_is_refused(town: Town) -> None:
+    interceptor = AgentProofInterceptor(session(town.world, town.url), f"{town.url}/rpc", httpx.AsyncClient())
+    for context in (None, ClientCallContext()):
+        args = AfterArgs(result=None, method="send_message", agent_card=card_of(town.url, "JSONRPC"), context=context)
+        with pytest.raises(Refused) as caught:
+            asyncio.run(interceptor.after(args))
+        assert str(caught.value.rule) == "agent-proof.missing"

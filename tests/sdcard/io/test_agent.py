@@ -225,7 +225,7 @@ def test_another_key_is_misuse_and_a_callback_signs(world: World, registry: Fake
 
 
 class FolderRegistry:
-    """What a folder asks of its registry."""
+    """A registry as a folder needs it."""
 
     def __init__(self, world: World) -> None:
         self._world, self.renewals = world, 0
