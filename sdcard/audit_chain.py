@@ -113,7 +113,7 @@ def verify_checkpoint(text: str, keys: Mapping[str, PublicKey]) -> Checkpoint:
     jws = parse_jws(text, Part.CHECKPOINT, Part.CHECKPOINT, _DEPTH)
     key = keys.get(str(jws.header.get("kid")))
     if key is None:
-        raise Refused(Rule.ISSUER_KEY_UNKNOWN, _WHERE.within("kid"), "None of the given keys has this name.")
+        raise Refused(Rule.ISSUER_KEY_UNKNOWN, _WHERE.within("kid"), "No given key has this `kid`.")
     verify_jws(jws, key, (TYP,))
     claims = jws.payload
     head = Head(_count(claims, "sequence"), required_text(claims, "digest", _WHERE))
@@ -178,12 +178,12 @@ class ChainVerifier:
         place = _CHAIN.within(sequence)
         self._check_content(record, digest, place)
         if sequence <= self._sequence:
-            self._find(Rule.AUDIT_ORDER, place, f"It stands behind record {self._sequence}.")
+            self._find(Rule.AUDIT_ORDER, place, f"It is after record {self._sequence}.")
             return
         if sequence > self._sequence + 1:
             self._miss(sequence - 1)
         elif self._digest not in (previous, ""):
-            hint = f"Record {self._sequence} was replaced, or this one was put in its successor's place."
+            hint = f"Record {self._sequence} or its successor was replaced."
             self._find(Rule.AUDIT_LINK, place, hint)
         self._sequence, self._digest = sequence, digest
         self._compare(place)
@@ -202,11 +202,11 @@ class ChainVerifier:
         """End the pass; compare with the stored head, None if it is missing."""
         last = _CHAIN.within(self._sequence)
         if head is None:
-            self._find(Rule.AUDIT_HEAD, last, "The head is not there.")
+            self._find(Rule.AUDIT_HEAD, last, "The head is missing.")
         elif head.sequence > self._sequence:
             self._miss(head.sequence)
         elif head.sequence < self._sequence:
-            self._find(Rule.AUDIT_HEAD, _CHAIN.within(head.sequence + 1), "There are records behind the head.")
+            self._find(Rule.AUDIT_HEAD, _CHAIN.within(head.sequence + 1), "There are records after the head.")
         elif self._digest not in (head.digest, ""):
             self._find(Rule.AUDIT_HEAD, last, "The last record was replaced, or the head was.")
         return self._verdict()
@@ -215,7 +215,7 @@ class ChainVerifier:
         try:
             made = record_digest(record)
         except (ValueError, RecursionError):
-            self._find(Rule.AUDIT_RECORD, place, "A value in it has no canonical text.")
+            self._find(Rule.AUDIT_RECORD, place, "It has a value without a canonical text.")
             return
         if made != digest:
             self._find(Rule.AUDIT_CHANGED, place)
@@ -225,14 +225,12 @@ class ChainVerifier:
         if self._digest in digests:
             self._vouched = self._sequence
         if digests - {self._digest}:
-            hint = (
-                f"The chain was rewritten somewhere behind record {self._vouched}, the last that a checkpoint saw so."
-            )
+            hint = f"The chain was rewritten after record {self._vouched}, the last that a checkpoint confirms."
             self._find(Rule.AUDIT_CHECKPOINT, place, hint)
 
     def _miss(self, last: int) -> None:
         first = self._sequence + 1
-        hint = f"Records {first} to {last} are not there." if last > first else ""
+        hint = f"Records {first} to {last} are missing." if last > first else ""
         self._find(Rule.AUDIT_MISSING, _CHAIN.within(first), hint)
 
     def _find(self, rule: Rule, place: Where, hint: str = "") -> None:
@@ -242,7 +240,7 @@ class ChainVerifier:
 
     def _verdict(self) -> Verdict:
         if self._newest > self._sequence:
-            hint = f"A checkpoint saw record {self._newest}."
+            hint = f"A checkpoint has record {self._newest}."
             self._find(Rule.AUDIT_ROLLED_BACK, _CHAIN.within(self._sequence + 1), hint)
         return Verdict(
             records=self._records,

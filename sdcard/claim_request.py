@@ -78,7 +78,7 @@ def _problem(entries: tuple[ClaimPath, ...]) -> str:
     if len(entries) > MAX_ENTRIES or any(len(str(entry)) > MAX_ENTRY for entry in entries):
         return f"a request has at most {MAX_ENTRIES} claim paths of at most {MAX_ENTRY} characters"
     if any(not entry.segments or entry.segments[0] is None for entry in entries):
-        return "a requested path begins with a member's name: everything at once is not asked for"
+        return "a requested path begins with a member's name"
     if any(isinstance(segment, int) for entry in entries for segment in entry.segments):
         return "a requested path has member names and `*`, and no index"
     if len(set(entries)) != len(entries):

@@ -177,7 +177,7 @@ def narrowed_expiry(now: Instant, longest: int, ends: Iterable[Instant]) -> int:
     """
     end = math.floor(min([now + longest, *ends]))
     if end <= now:
-        raise Refused(Rule.EXPIRED, Where(Part.REQUEST, ("subject_token",)), "What it is made from has ended.")
+        raise Refused(Rule.EXPIRED, Where(Part.REQUEST, ("subject_token",)), "The token or a grant has expired.")
     return end
 
 

@@ -43,13 +43,13 @@ _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _SPACE = b" \t\n\r"
 _JSON_SPACE = " \t\n\r"
 _EXPECTED = (
-    ("Extra data", "nothing is expected behind the end"),
+    ("Extra data", "text follows the end of the JSON value"),
     ("Expecting property name", "a name in double quotes is expected"),
     ("Expecting ':'", "a colon is expected"),
     ("Expecting ','", "a comma or a closing bracket is expected"),
-    ("Unterminated string", "a string begins that does not end"),
-    ("Invalid control character", "a line break or control character stands within a string"),
-    ("Invalid \\", "an escape stands there that JSON does not have"),
+    ("Unterminated string", "a string has no closing quote"),
+    ("Invalid control character", "a string contains a line break or control character"),
+    ("Invalid \\", "JSON has no such escape sequence"),
 )
 """Prefixes of error messages of ``json``, and their explanations."""
 _NO_OBJECT = "A JSON object is expected."
@@ -297,15 +297,15 @@ def _why(text: str, at: int, message: str) -> str:
     if not found:
         return "the text ends too early"
     if found == "\ufeff":
-        return "a byte order mark stands there; leave it out"
+        return "remove the byte order mark"
     if found == "#" or text[at : at + 2] in ("//", "/*"):
         return "JSON has no comments"
     if found in "'\u2018\u2019\u201c\u201d\u201e":
-        return "names and strings stand in straight double quotes"
+        return "names and strings need straight double quotes"
     if found == "," and text[at + 1 :].lstrip(_JSON_SPACE)[:1] in ("]", "}"):
-        return "a comma stands before a closing bracket"
+        return "remove the comma before the closing bracket"
     what = next((what for begins, what in _EXPECTED if message.startswith(begins)), "a value is expected")
-    return f"`{found}` stands there, and {what}" if found in "{}[]:," else what
+    return f"`{found}` is unexpected: {what}" if found in "{}[]:," else what
 
 
 class _Inexact(Exception):

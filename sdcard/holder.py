@@ -201,7 +201,7 @@ def disclose(held: HeldSdCard, selection: Selection) -> SdJwt:
         raise Misuse("the selection was made from another SD-Card")
     for _, disclosure, parent in held._issued.verified.processed.revealed:
         if parent and disclosure.encoded in chosen and parent.encoded not in chosen:
-            raise Misuse("the selection lacks a Disclosure that holds another one's digest")
+            raise Misuse("the selection lacks the parent of a Disclosure")
     return SdJwt(held.sd_jwt.issuer_jwt, tuple(shown))
 
 
@@ -282,5 +282,5 @@ def _check_not_beyond(held: HeldSdCard, selection: Selection, plan: DisclosurePl
             above = (place[:length] for length in range(len(place), 0, -1))
             carrier = next((carriers[one] for one in above if one in carriers), None)
             if carrier is None or carrier in selected:
-                hint = f"Context: {plan.context}." + " It stands in the clear." * (carrier is None)
+                hint = f"Context: {plan.context}." + " It is in the clear." * (carrier is None)
                 raise Refused(Rule.SELECTION_COARSE, Where(Part.POLICY), hint)

@@ -254,7 +254,7 @@ def _challenges(value: str) -> list[tuple[str, _Parameters]]:
         if parameter and found:
             name = parameter[1].lower()
             if name in found[-1][1]:
-                raise _malformed("A parameter is there twice.")
+                raise _malformed("A parameter is repeated.")
             found[-1][1][name] = _unquote(parameter[2])
             position = parameter.end()
         elif scheme:

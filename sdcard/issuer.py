@@ -182,7 +182,7 @@ class PreparedSdCard:
             Misuse: when it is not the Issuer's signature over ``signing_input``, such as a signature in DER.
         """
         if not self.issuer_key.verifies(self.signing_input, signature):
-            raise Misuse("the signature is not the Issuer's over this SD-Card, in JOSE form")
+            raise Misuse("the signature is not a JOSE signature of the Issuer over this SD-Card")
         sd_jwt = SdJwt(join_signature(self.signing_input, signature), self.disclosures)
         return SdCard(sd_jwt, self.context, self.discloses, self.holder_key, self.validity, self.status, self.subject)
 

@@ -180,7 +180,7 @@ def check_mac(key: bytes, terms: NonceTerms, nonce: str) -> int:
     """
     made_at = recognize_nonce(key, terms, nonce)
     if made_at is None:
-        hint = "It was made for another request, by another record, or before this record was made anew."
+        hint = "It was made for another request, by another record, or before this record was created."
         raise Refused(Rule.KB_OTHER_REQUEST, _WHERE, hint)
     return made_at
 

@@ -225,7 +225,7 @@ def parse_server_keys(data: bytes) -> KeySet[ServerKey]:
     try:
         return read_key_set(document, _SET, _parse_server_key, rule=Rule.KEY_MALFORMED)
     except Refused as refusal:
-        none = Finding(Rule.KEY_MALFORMED, _KEYS, "There is no key with a `kid` of its own that verifies signatures.")
+        none = Finding(Rule.KEY_MALFORMED, _KEYS, "There is no usable key with a unique `kid`.")
         raise Refused.because([none, *refusal.findings]) from None
 
 
@@ -254,7 +254,7 @@ def _parse_rsa(entry: Mapping[str, JsonValue], where: Where) -> RsaKey:
         raise Refused(Rule.KEY_UNSUPPORTED, where.within("e"), f"The public exponent is {_RSA_EXPONENT}.")
     members: JsonObject = {"e": entry["e"], "kty": "RSA", "n": entry["n"]}
     thumbprint = encode_base64url(hashlib.sha256(encode_json(members)).digest())
-    with foreign_code(Refused, Rule.KEY_MALFORMED, where, "This is no RSA key."):
+    with foreign_code(Refused, Rule.KEY_MALFORMED, where, "This is not an RSA key."):
         key = RSAPublicNumbers(e, n).public_key()
     return RsaKey(key, thumbprint)
 

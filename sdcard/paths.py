@@ -201,7 +201,7 @@ def _parse_segment(text: str, where: Where) -> Segment:
     if name is None:
         raise Refused(Rule.PATH_MALFORMED, where, "A quoted segment is a JSON string.")
     if _SURROGATE.search(name):
-        raise Refused(Rule.PATH_MALFORMED, where, "No member's name has half of a character.")
+        raise Refused(Rule.PATH_MALFORMED, where, "A member's name has no lone surrogate.")
     return name
 
 

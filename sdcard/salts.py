@@ -70,5 +70,5 @@ class SaltPool:
         known = len(self._drawn)
         self._drawn.update(fresh)
         if len(self._drawn) != known + count:
-            raise Misuse("the salt source repeats itself")
+            raise Misuse("the salt source repeats a salt")
         self._waiting += fresh

@@ -108,7 +108,7 @@ class _NoSource:
     """Placeholder in a result for the Verifier's status source."""
 
     def status(self, reference: StatusReference, issuer: str, now: Instant) -> int:
-        raise Refused(Rule.STATUS_UNAVAILABLE, _WHERE, "A result keeps no status source; ask your own.")
+        raise Refused(Rule.STATUS_UNAVAILABLE, _WHERE, "A result has no status source; ask your own.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ def check_status_value(value: object) -> None:
     if value == StatusValue.SUSPENDED:
         raise Refused(Rule.STATUS_SUSPENDED, _WHERE)
     if value != StatusValue.VALID or isinstance(value, bool) or not isinstance(value, int):
-        raise Refused(Rule.STATUS_UNAVAILABLE, _WHERE, "The status has a value without a known meaning.")
+        raise Refused(Rule.STATUS_UNAVAILABLE, _WHERE, "The status value is unknown.")
 
 
 # -- The packed list (Token Status List 4) ----------------------------------------------------------------------------
@@ -225,7 +225,7 @@ def parse_status_list(value: JsonValue, where: Where, most_bytes: int) -> Status
 
 
 def _inflate(data: bytes, where: Where, most_bytes: int) -> bytes:
-    with foreign_code(Refused, Rule.STATUS_LIST_MALFORMED, where, "This is no ZLIB stream."):
+    with foreign_code(Refused, Rule.STATUS_LIST_MALFORMED, where, "This is not a ZLIB stream."):
         inflater = zlib.decompressobj()
         inflated = inflater.decompress(data, most_bytes + 1)
     if len(inflated) > most_bytes:
@@ -276,7 +276,7 @@ def issue_status_list_token(
         Misuse: for a token without a lifetime.
     """
     if ttl < 1 or check_instant(expires_at) <= check_instant(issued_at):
-        raise Misuse("a Status List Token lives for some time")
+        raise Misuse("a Status List Token has a ttl of at least 1 s and expires after it is issued")
     key = signer.public_key
     header: JsonObject = {"alg": key.algorithm.value, "typ": TYP, "kid": key.thumbprint}
     claims: JsonObject = {

@@ -86,7 +86,7 @@ class TrustedIssuers:
         key: PublicKey | None = keys.find(kid, alg)
         if key is None:
             where = Where(Part.ISSUER_HEADER, ("kid",))
-            raise Refused(Rule.ISSUER_KEY_UNKNOWN, where, "The Issuer is trusted; this key of it is not known.")
+            raise Refused(Rule.ISSUER_KEY_UNKNOWN, where, "The Issuer is trusted, but this key is not listed.")
         return key
 
     def status_key_for(self, issuer: str, kid: object, alg: object = None) -> PublicKey:
@@ -193,7 +193,7 @@ def issue_trust_list(issuers: TrustedIssuers, signer: Signer, issued_at: int, ex
         Misuse: for a list without a lifetime, or with a longer one than ``issuers``.
     """
     if check_instant(expires_at) <= check_instant(issued_at):
-        raise Misuse("a trust list lives for some time")
+        raise Misuse("a trust list expires after it is issued")
     if not issuers.is_current(expires_at - 1):
         raise Misuse("a trust list expires no later than the trust document that it is made of")
     key = signer.public_key

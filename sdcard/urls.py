@@ -51,7 +51,7 @@ def split_url(url: str) -> Target:
     """
     match = _URL.fullmatch(url)
     if match is None:
-        raise Misuse("It is no https URL of a host, with nothing else before its path.")
+        raise Misuse("It is not an https URL with only a host before its path.")
     scheme, host = match["scheme"].lower(), match["host"].lower()
     port = int(match["port"]) if match["port"] else _PORTS[scheme]
     if not 0 < port < 65_536:
@@ -119,7 +119,7 @@ def check_origin(origin: str) -> None:
     """
     check_secret_url(origin, "an origin")
     if canonical_origin(origin) != origin:
-        raise Misuse("an origin is https://host or https://host:port, in lower case, without the usual port")
+        raise Misuse("an origin is https://host or https://host:port, in lower case, without the default port")
 
 
 def is_loopback(host: str) -> bool:

@@ -89,7 +89,7 @@ def parse_vector(data: bytes) -> Vector:
     try:
         document = parse_json_object(lenient_document(data), Where(Part.REQUEST), _DEPTH)
     except Refused as refusal:
-        raise Misuse(f"no strict JSON object: {refusal.rule.sentence} {refusal.findings[0].hint}".rstrip()) from None
+        raise Misuse(f"not a strict JSON object: {refusal.rule.sentence} {refusal.findings[0].hint}".rstrip()) from None
     kind = document.get("kind")
     if document.get("format") != FORMAT or not isinstance(kind, str) or kind not in _KINDS:
         raise Misuse(f"`format` is {FORMAT} and `kind` one of {', '.join(_KINDS)}")
@@ -393,4 +393,4 @@ def _instant(document: JsonObject) -> Instant:
     try:
         return check_instant(document["now"])
     except Misuse as misuse:
-        raise Misuse(f"`now` is no instant: {misuse}") from None
+        raise Misuse(f"`now` is not an instant: {misuse}") from None

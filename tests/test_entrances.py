@@ -274,7 +274,7 @@ def test_programs_send_no_byte_order_mark_and_are_told_so(entrance: str) -> None
     said = why(STRICT[entrance], BOM + b'{"keys": []}')
 
     if entrance != "a presentation":
-        assert "Line 1, column 1: a byte order mark stands there; leave it out." in said
+        assert "Line 1, column 1: remove the byte order mark." in said
         assert "Line 2, column 2: " in why(STRICT[entrance], b'{"a": 1,\n 1}')
     assert "It is empty." in why(STRICT[entrance], b"")
 

@@ -105,9 +105,9 @@ const NUMBER = /-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?/y;
 const MOST_DIGITS = 4300; // of an integer that Python reads
 
 const EXPECTED = {
-  "Extra data": "nothing is expected behind the end", name: "a name in double quotes is expected", ":": "a colon is expected",
-  ",": "a comma or a closing bracket is expected", string: "a string begins that does not end", value: "a value is expected",
-  control: "a line break or control character stands within a string", escape: "an escape stands there that JSON does not have",
+  "Extra data": "text follows the end of the JSON value", name: "a name in double quotes is expected", ":": "a colon is expected",
+  ",": "a comma or a closing bracket is expected", string: "a string has no closing quote", value: "a value is expected",
+  control: "a string contains a line break or control character", escape: "JSON has no such escape sequence",
 };
 
 // Line, column and kind of what is no JSON. Of the text only punctuation is named.
@@ -124,11 +124,11 @@ function jsonFault(whole, place, said) {
 function jsonFaultAt(text, at, said) {
   const rest = withoutEnd(text.slice(at));
   if (!rest) return "the text ends too early";
-  if (rest.startsWith("\ufeff")) return "a byte order mark stands there; leave it out";
+  if (rest.startsWith("\ufeff")) return "remove the byte order mark";
   if (/^(?:#|\/\/|\/\*)/.test(rest)) return "JSON has no comments";
-  if (/^['\u2018\u2019\u201c\u201d\u201e]/.test(rest)) return "names and strings stand in straight double quotes";
-  if (/^,[ \t\n\r]*[\]}]/.test(rest)) return "a comma stands before a closing bracket";
-  return /^[{}[\]:,]/.test(rest) ? `\`${rest[0]}\` stands there, and ${EXPECTED[said]}` : EXPECTED[said];
+  if (/^['\u2018\u2019\u201c\u201d\u201e]/.test(rest)) return "names and strings need straight double quotes";
+  if (/^,[ \t\n\r]*[\]}]/.test(rest)) return "remove the comma before the closing bracket";
+  return /^[{}[\]:,]/.test(rest) ? `\`${rest[0]}\` is unexpected: ${EXPECTED[said]}` : EXPECTED[said];
 }
 
 class JsonReader {

@@ -87,7 +87,7 @@ async function parseEc(jwk, curve, where) {
 async function parseEd25519(jwk, where) {
   const x = jwkText(jwk, "x", where);
   const bytes = jwkBytes(x, 32, `${where}/x`);
-  if (!isUsableEd25519(bytes)) throw new Refused("key.malformed", `${where}/x`, "This is no point that a key can be.");
+  if (!isUsableEd25519(bytes)) throw new Refused("key.malformed", `${where}/x`, "The point is not a valid public key.");
   const how = { name: "Ed25519" };
   const key = await importOrNothing("raw", bytes, how);
   return { algorithm: "EdDSA", jwk: { crv: "Ed25519", kty: "OKP", x }, key, how };
@@ -95,12 +95,12 @@ async function parseEd25519(jwk, where) {
 
 async function parseMlDsa(jwk, where) {
   const alg = jwk.get("alg");
-  if (!isText(alg)) throw new Refused("key.malformed", `${where}/alg`, "An AKP key names its algorithm.");
+  if (!isText(alg)) throw new Refused("key.malformed", `${where}/alg`, "An AKP key must have `alg`.");
   const known = DATA.ml_dsa.find((one) => one.algorithm === alg);
   if (!known) throw new Refused("key.unsupported", `${where}/alg`, "Use ML-DSA-44, ML-DSA-65 or ML-DSA-87.");
   const pub = jwkText(jwk, "pub", where);
   const bytes = jwkBytes(pub, known.public_size, `${where}/pub`);
-  if (!isUsableMlDsa(bytes)) throw new Refused("key.malformed", `${where}/pub`, "Anybody could sign under this key.");
+  if (!isUsableMlDsa(bytes)) throw new Refused("key.malformed", `${where}/pub`, "Anyone could forge signatures for this key.");
   const members = { alg, kty: "AKP", pub };
   const how = { name: alg };
   return { algorithm: alg, jwk: members, key: await importOrNothing("jwk", members, how), how };
@@ -243,7 +243,7 @@ async function parseStatusKeys(entry, where) {
 function keyFor(trust, issuer, kid, alg) {
   const listed = trust.named ? (isText(issuer) ? trust.named.get(issuer)?.keys : undefined) : trust.keys;
   if (!listed) throw new Refused("issuer.unknown", "issuer-jwt/iss", "Add the Issuer if you trust it.");
-  return trust.alone ?? pick(listed, kid, "issuer-header/kid", "The Issuer is trusted; this key of it is not known.", alg);
+  return trust.alone ?? pick(listed, kid, "issuer-header/kid", "The Issuer is trusted, but this key is not listed.", alg);
 }
 
 // The one key that a header names. Keys are not tried one after another: of alternatives, `alg` chooses.

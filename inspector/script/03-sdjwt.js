@@ -72,7 +72,7 @@ function parseJsonForm(text, limits) {
 
 function firstSignature(document) {
   if (!document.has("signatures")) return [document, "presentation"];
-  checkAbsent(document, ["protected", "signature", "header"], "presentation", "The general form has it within `signatures`.");
+  checkAbsent(document, ["protected", "signature", "header"], "presentation", "In the general form it belongs in `signatures`.");
   const where = "presentation/signatures";
   const signatures = document.get("signatures");
   if (!Array.isArray(signatures) || signatures.length === 0) {

@@ -136,7 +136,7 @@ function judgeStatus(value) {
   if (value === 1) throw new Refused("status.revoked", "issuer-jwt/status");
   if (value === 2) throw new Refused("status.suspended", "issuer-jwt/status");
   if (value === null) throw new Refused("status.unavailable", "issuer-jwt/status", "The list has no such entry.");
-  if (value !== 0) throw new Refused("status.unavailable", "issuer-jwt/status", "The status has a value without a known meaning.");
+  if (value !== 0) throw new Refused("status.unavailable", "issuer-jwt/status", "The status value is unknown.");
 }
 
 function readStatusListToken(text, limits) {

@@ -71,7 +71,7 @@ function parseSegment(text, where) {
       throw new Refused("path.malformed", where, "A quoted segment is a JSON string.");
     }
   }
-  if (/[\ud800-\udfff]/u.test(name)) throw new Refused("path.malformed", where, "No member's name has half of a character.");
+  if (/[\ud800-\udfff]/u.test(name)) throw new Refused("path.malformed", where, "A member's name has no lone surrogate.");
   return name;
 }
 

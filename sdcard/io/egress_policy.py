@@ -93,7 +93,7 @@ def parse_url(url: str) -> Target:
     except Misuse as fault:
         raise forbidden(str(fault)) from None
     if target.scheme == "http" and not is_loopback(target.host):
-        raise forbidden("Only https is fetched, and on this machine http.")
+        raise forbidden("Only https is fetched, or http from this machine.")
     return target
 
 

@@ -37,7 +37,7 @@ JWKS = ("application/jwk-set+json", JSON)
 _MOST_ADDRESSES = 8
 """Addresses of one host that are tried."""
 
-_ADVICE = {3: " Redirects are not followed.", 4: " It may want a token, or another one."}
+_ADVICE = {3: " Redirects are not followed.", 4: " It may require another token."}
 _REDIRECTS = (301, 302, 303, 307, 308)
 """Statuses with one other address (RFC 9110 15.4)."""
 _OF_ENDPOINTS = (400, 405, 406, 415, 426)
@@ -159,7 +159,7 @@ async def _visit(
     """Request one URL, with its own connections."""
     addresses = await _permitted(target, egress)
     timeout = _share(ends_at, len(addresses))
-    with foreign_code(_failed, "The client of HTTP cannot be set up on this machine."):
+    with foreign_code(_failed, "The HTTP client cannot be created on this machine."):
         tls = _tls(egress.authorities) if target.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         connecting = httpx2.AsyncClient(verify=tls, timeout=timeout, follow_redirects=False, trust_env=False)
     async with connecting as client:
@@ -174,11 +174,11 @@ def _next(visited: Sequence[Target], moved: _Moved, most: int) -> Target:
         raise _failed(f"It answered {moved.status}. At most {most} redirects are followed.")
     here, location = visited[-1], moved.locations[0] if len(moved.locations) == 1 else ""
     if not location or not location.isascii() or not location.isprintable():
-        raise _failed(f"It answered {moved.status} without one address to go to.")
+        raise _failed(f"It answered {moved.status} without exactly one valid `Location`.")
     try:
         url = urljoin(f"{here.scheme}://{here.authority}{here.rest}", location.strip(" ")).partition("#")[0]
     except ValueError:
-        raise _failed(f"It answered {moved.status} without one address to go to.") from None
+        raise _failed(f"It answered {moved.status} without exactly one valid `Location`.") from None
     target = parse_url(url)
     if (here.scheme, target.scheme) == ("https", "http"):
         raise forbidden("A redirect leads from https to http.")
@@ -203,7 +203,7 @@ def check_token(token: str) -> str:
         Misuse: for a text that no header can carry.
     """
     if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise Misuse("the bearer token is not one: it is empty, or has other than printable ASCII characters")
+        raise Misuse("the bearer token is empty or has other than printable ASCII characters")
     return token
 
 
@@ -214,9 +214,9 @@ async def _permitted(target: Target, egress: EgressPolicy) -> Sequence[Address]:
     if not addresses:
         raise _failed("The host has no address.")
     if not all(egress.permits(address) for address in addresses):
-        raise forbidden("The host is not, or not only, at public addresses. Name its network if that is meant.")
+        raise forbidden("The host has an address that is not public. Permit its network if you trust it.")
     if target.scheme == "http" and not all(address.is_loopback for address in addresses):
-        raise forbidden("This is another machine than its name says.")
+        raise forbidden("A loopback name resolves to another machine.")
     return addresses[:_MOST_ADDRESSES]
 
 
@@ -279,9 +279,9 @@ def _why(error: BaseException | None) -> str:
     kind, seen = type(error).__name__, error
     while seen is not None:
         if isinstance(seen, ssl.SSLCertVerificationError):
-            return "Its certificate is not by an authority that is trusted, not of this name, or not of this time."
+            return "Its certificate is not trusted, is for another name, or is not valid now."
         if isinstance(seen, ssl.SSLError):
-            return "It does not speak TLS 1.3."
+            return "It does not support TLS 1.3."
         seen = seen.__cause__ or seen.__context__
     return f"No answer: {kind}."
 
@@ -303,10 +303,10 @@ async def _read(answer: httpx2.Response, wanted: _Wanted) -> Fetched | _Moved:
         raise _failed(f"It answered {answer.status_code}.{_ADVICE.get(answer.status_code // 100, '')}")
     media_type = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type not in wanted.media_types:
-        raise NotADocument(Rule.FETCH_FAILED, WHERE, "It answered with something else than was asked for.")
+        raise NotADocument(Rule.FETCH_FAILED, WHERE, "It answered with a media type that was not requested.")
     coding = answer.headers.get("content-encoding", "identity").strip().lower()
     if coding != "identity" and not (wanted.gzip and coding in _GZIP):
-        raise _failed("It answered in a compressed form that was not asked for.")
+        raise _failed("It answered with a compression that was not requested.")
     data = bytearray()
     async for chunk in answer.aiter_raw():
         data += chunk
@@ -343,7 +343,7 @@ def _tls(authorities: str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     if authorities:
-        with foreign_code(Misuse, "the authorities are no certificates in PEM"):
+        with foreign_code(Misuse, "the authorities are not certificates in PEM"):
             context.load_verify_locations(cadata=authorities)
     else:
         context.load_default_certs()

@@ -286,7 +286,7 @@ def _source(metadata: JsonObject, member: str) -> JsonValue:
     """
     inside, uri = metadata.get(member), metadata.get(f"{member}_uri")
     if (inside is None) is (uri is None) or not isinstance(uri, str | None) or isinstance(inside, str):
-        raise Refused(Rule.TRUST_MALFORMED, _WHERE, f"Either `{member}` or `{member}_uri` is there.")
+        raise Refused(Rule.TRUST_MALFORMED, _WHERE, f"Either `{member}` or `{member}_uri` is required.")
     return inside if uri is None else uri
 
 

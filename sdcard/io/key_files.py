@@ -228,7 +228,7 @@ def parse_private_jwk(document: JsonObject) -> InMemorySigner:
     public = parse_public_jwk(_public_half(document), _WHERE)
     signer = _private_half(document, public.algorithm)
     if signer.public_key != public:
-        raise Refused(Rule.KEY_MALFORMED, _private_place(public.algorithm), "The halves do not belong together.")
+        raise Refused(Rule.KEY_MALFORMED, _private_place(public.algorithm), "The halves do not match.")
     return signer
 
 
@@ -236,7 +236,7 @@ def _private_half(document: JsonObject, algorithm: SignatureAlgorithm) -> InMemo
     where = _private_place(algorithm)
     if where.path[-1] not in document:
         raise Refused(Rule.KEY_MALFORMED, where, "The file holds no private key.")
-    with foreign_code(Refused, Rule.KEY_MALFORMED, where, "The private half is malformed."):
+    with foreign_code(Refused, Rule.KEY_MALFORMED, where, "The private key is malformed."):
         if algorithm in ML_DSA_PARAMETERS:
             return _ml_dsa_signer(algorithm, _seed(document, where))
         return _signer(JWK(**document))

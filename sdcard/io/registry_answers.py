@@ -94,7 +94,7 @@ def documented() -> Iterator[None]:
     try:
         yield
     except (KeyError, TypeError, ValueError):
-        raise Misuse("the registry's answer is not of the documented shape") from None
+        raise Misuse("the registry's response does not have the documented shape") from None
 
 
 def read_registered(answer: Any) -> Registered:
@@ -169,7 +169,7 @@ def _logged(value: object, read: Callable[[Any], _Entry], name: str) -> list[_En
 
 def log_left_out(place: str) -> None:
     """Log the place of a malformed entry."""
-    _log.warning("an entry of the registry's answer is not of the documented shape, and left out: %s", place)
+    _log.warning("an entry of the registry's response is malformed and left out: %s", place)
 
 
 def _finding(one: Any) -> Finding:

@@ -178,7 +178,7 @@ class Registry:
         expected = expected or self._address
         metadata = self._call("GET", "/.well-known/jwt-vc-issuer", 200)
         if metadata.get("issuer") != expected:
-            raise Misuse(f"the registry is not {expected}; say with --issuer who it is, if you trust it")
+            raise Misuse(f"the registry is not {expected}; name its Issuer with --issuer, if you trust it")
         jwks = dict(self._call("GET", "/.well-known/jwks.json", 200))
         if "status_jwks_uri" in metadata:
             jwks["status_keys"] = self._call("GET", "/.well-known/status-jwks.json", 200).get("keys")
@@ -241,7 +241,7 @@ class Registry:
         status, data = self._send(method, path, body, idempotency_key)
         document = _parse(data)
         if document is None or not (status == success or 400 <= status < 600):
-            raise Misuse(f"the registry answered {status}, and not as a registry does")
+            raise Misuse(f"the registry answered {status}: not a response of a registry")
         if status != success:
             raise refusal_of(document, status)
         return document
@@ -302,8 +302,8 @@ def _tls_failure(error: httpx2.ConnectError) -> str | None:
     """Describe a TLS error, which a retry does not change; None for other errors."""
     cause = _caused_by(error, ssl.SSLError)
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return f"its certificate does not count here: {cause.verify_message}"
-    return None if cause is None else f"there is no TLS with it: {cause.reason}"
+        return f"its certificate is not valid: {cause.verify_message}"
+    return None if cause is None else f"TLS failed: {cause.reason}"
 
 
 def _bounded(answer: httpx2.Response) -> bytes:

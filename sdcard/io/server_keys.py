@@ -73,13 +73,13 @@ class ServerKeys:
         try:
             keys = parse_server_keys(await self._load())
             for finding in keys.left_out if keys.left_out != self._keys.left_out else ():
-                _log.warning("of the authorization server's keys one is left out: %s", finding)
+                _log.warning("a key of the authorization server is left out: %s", finding)
             self._keys = keys
             self._schedule.record_success(self._knows(kid), now)
         except (OSError, Refused) as error:
             self._schedule.record_failure(now)
             what = error.findings[0] if isinstance(error, Refused) else type(error).__name__
-            _log.error("the authorization server's keys cannot be had: %s", what)
+            _log.error("the authorization server's keys are unavailable: %s", what)
 
 
 def load_from(source: str, egress: EgressPolicy = PUBLIC) -> Load:

@@ -238,7 +238,7 @@ def parse_public_jwk(value: object, where: Where, cache: VerificationCache | Non
     if not isinstance(value, (dict, Mapping)):
         raise Refused(Rule.KEY_MALFORMED, where, "A JWK is a JSON object.")
     if not PRIVATE_MEMBERS.isdisjoint(value):
-        raise Refused(Rule.KEY_PRIVATE, where, "Send the public half only, and replace this key: it was sent.")
+        raise Refused(Rule.KEY_PRIVATE, where, "Send only the public key. Replace this key: it is disclosed.")
     kty, crv = value.get("kty"), value.get("crv")
     if kty == "EC" and isinstance(crv, str) and crv in EC_ALGORITHMS:
         key = _parse_ec(value, EC_ALGORITHMS[crv], where, cache)
@@ -259,7 +259,7 @@ def check_not_published(key: PublicKey, published: frozenset[str], where: Where)
         Refused: ``key.published``.
     """
     if key.thumbprint in published:
-        raise Refused(Rule.KEY_PUBLISHED, where, "Make a key of your own; this one stands in a public document.")
+        raise Refused(Rule.KEY_PUBLISHED, where, "Make your own key; this one is in a public document.")
 
 
 def _parse_ec(
@@ -290,8 +290,8 @@ def _parse_ec(
 def _parse_ed25519(jwk: Mapping[str, object], where: Where) -> PublicKey:
     [x] = _sized(jwk, ("x",), 32, where)
     if not key_types.is_usable_ed25519(x):
-        raise Refused(Rule.KEY_MALFORMED, where.within("x"), "This is no point that a key can be.")
-    key = _made(lambda: ed25519.Ed25519PublicKey.from_public_bytes(x), where, "Ed25519", "This is no Ed25519 key.")
+        raise Refused(Rule.KEY_MALFORMED, where.within("x"), "The point is not a valid public key.")
+    key = _made(lambda: ed25519.Ed25519PublicKey.from_public_bytes(x), where, "Ed25519", "This is not an Ed25519 key.")
     return _wrap(SignatureAlgorithm.EDDSA, {"crv": "Ed25519", "kty": "OKP", "x": encode_base64url(x)}, key)
 
 
@@ -299,14 +299,14 @@ def _parse_ml_dsa(jwk: Mapping[str, object], where: Where) -> PublicKey:
     """Parse an ML-DSA key. ``alg`` decides the length of ``pub`` (RFC 9964 3)."""
     alg = jwk.get("alg")
     if not isinstance(alg, str):
-        raise Refused(Rule.KEY_MALFORMED, where.within("alg"), "An AKP key names its algorithm.")
+        raise Refused(Rule.KEY_MALFORMED, where.within("alg"), "An AKP key must have `alg`.")
     algorithm = next((one for one in key_types.ML_DSA_PARAMETERS if one == alg), None)
     if algorithm is None:
         raise Refused(Rule.KEY_UNSUPPORTED, where.within("alg"), "Use ML-DSA-44, ML-DSA-65 or ML-DSA-87.")
     [pub] = _sized(jwk, ("pub",), key_types.ML_DSA_PARAMETERS[algorithm].public_size, where)
     if not key_types.is_usable_ml_dsa(pub):
-        raise Refused(Rule.KEY_MALFORMED, where.within("pub"), "Anybody could sign under this key.")
-    key = _made(lambda: key_types.public_key_of(algorithm, pub), where, "ML-DSA", "This is no ML-DSA key.")
+        raise Refused(Rule.KEY_MALFORMED, where.within("pub"), "Anyone could forge signatures for this key.")
+    key = _made(lambda: key_types.public_key_of(algorithm, pub), where, "ML-DSA", "This is not an ML-DSA key.")
     return _wrap_ml_dsa(algorithm, key)
 
 

@@ -250,7 +250,7 @@ def _first_signature(document: JsonObject) -> tuple[JsonObject, Where]:
     """
     if "signatures" not in document:
         return document, _WHERE
-    _check_absent(document, _OF_A_SIGNATURE, _WHERE, "The general form has it within `signatures`.")
+    _check_absent(document, _OF_A_SIGNATURE, _WHERE, "In the general form it belongs in `signatures`.")
     where = _WHERE.within("signatures")
     signatures = document["signatures"]
     if not isinstance(signatures, list) or not signatures:
@@ -311,7 +311,7 @@ def _split(sd_jwt: AnySdJwt) -> tuple[str, JsonObject]:
     inner = sd_jwt.sd_jwt if isinstance(sd_jwt, SdJwtWithKeyBinding) else sd_jwt
     parts = inner.issuer_jwt.split(".")
     if len(parts) != 3:
-        raise Misuse("the Issuer-signed JWT is no compact JWS")
+        raise Misuse("the Issuer-signed JWT is not a compact JWS")
     protected, payload, signature = parts
     header: JsonObject = {DISCLOSURES: list(inner.disclosures)}
     if isinstance(sd_jwt, SdJwtWithKeyBinding):

@@ -564,7 +564,7 @@ def test_a_context_is_not_exceeded_by_what_stands_in_the_clear(world: World) -> 
     for held in (clear, provided(world, selective=False)):
         with raises_rule("selection.too-coarse", at="policy") as caught:
             select_context(held, DEFAULT_POLICY, "public")
-        assert str(caught.value).endswith("Context: public. It stands in the clear.")
+        assert str(caught.value).endswith("Context: public. It is in the clear.")
     assert select_context(clear, DEFAULT_POLICY, "internal").disclosures == ()
 
 

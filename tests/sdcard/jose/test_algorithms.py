@@ -149,9 +149,9 @@ def test_what_is_no_ml_dsa_key(changes: dict[str, Any], rule: str, at: str) -> N
 @pytest.mark.parametrize(
     ("changes", "hint"),
     [
-        ({"alg": REMOVED}, "An AKP key names its algorithm."),
+        ({"alg": REMOVED}, "An AKP key must have `alg`."),
         ({"alg": "ES256"}, "Use ML-DSA-44, ML-DSA-65 or ML-DSA-87."),
-        ({"pub": encode_base64url(bytes(1_312))}, "Anybody could sign under this key."),
+        ({"pub": encode_base64url(bytes(1_312))}, "Anyone could forge signatures for this key."),
         ({"pub": "AA"}, "The member must encode exactly 1312 bytes."),
     ],
 )

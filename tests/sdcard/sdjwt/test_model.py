@@ -252,7 +252,7 @@ def test_the_forms_have_exactly_their_members() -> None:
 @EVERY_FORM
 @pytest.mark.parametrize("jwt", ["", "a", "a.b", "a.b.c.d"])
 def test_what_is_no_jws_has_no_json_form(jwt: str, encode: Callable[[Any], str]) -> None:
-    with pytest.raises(Misuse, match=r"^the Issuer-signed JWT is no compact JWS$"):
+    with pytest.raises(Misuse, match=r"^the Issuer-signed JWT is not a compact JWS$"):
         encode(SdJwt(jwt, ()))
 
 
