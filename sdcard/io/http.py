@@ -306,7 +306,7 @@ async def _read(answer: httpx2.Response, wanted: _Wanted) -> Fetched | _Moved:
         raise NotADocument(Rule.FETCH_FAILED, WHERE, "It answered with a media type that was not requested.")
     coding = answer.headers.get("content-encoding", "identity").strip().lower()
     if coding != "identity" and not (wanted.gzip and coding in _GZIP):
-        raise _failed("It answered with a compression that was not requested.")
+        raise _failed("It answered in a compressed form that was not requested.")
     data = bytearray()
     async for chunk in answer.aiter_raw():
         data += chunk

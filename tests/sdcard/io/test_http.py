@@ -220,8 +220,8 @@ def test_no_redirect_is_followed_but_for_status_lists(fetcher: str, target: str)
 
 HEAD = "HTTP/1.1 200 OK\r\nContent-Type: {type}\r\n"
 ANSWERS: dict[str, tuple[str, str]] = {
-    "another type": ("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\n{}", "something else"),
-    "no type": ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "something else"),
+    "another type": ("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\n{}", "media type"),
+    "no type": ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "media type"),
     "compressed": (HEAD + "Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", "compressed"),
     "partial": ("HTTP/1.1 206 Partial\r\nContent-Type: {type}\r\nContent-Length: 2\r\n\r\n{}", "It answered 206"),
     "an error with a body": ("HTTP/1.1 403 no\r\nContent-Type: {type}\r\nContent-Length: 2\r\n\r\n{}", "answered 403"),
@@ -342,7 +342,7 @@ def test_tls_1_2_is_refused(fetcher: str, authority: trustme.CA) -> None:
     tls = server_tls(authority.issue_cert("127.0.0.1"))
     tls.maximum_version = ssl.TLSVersion.TLSv1_2
     with serving(sending(ok(b"{}", JSON)), tls=tls) as server:
-        assert "does not speak TLS 1.3" in run(fetcher, server.url("https") + "x", trusting(authority))
+        assert "does not support TLS 1.3" in run(fetcher, server.url("https") + "x", trusting(authority))
         assert server.connections
         assert server.requests == []
 

@@ -222,7 +222,7 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "no token": ({}, {"body": b"text"}, "jws.format"),
     "not ASCII": ({}, {"body": b"\xff.a.b"}, ""),
     "too long": ({}, {"body": b"a" * 2_097_153}, "limit.bytes"),
-    "another type": ({}, {"headers": {"Content-Type": "text/html"}}, "something else"),
+    "another type": ({}, {"headers": {"Content-Type": "text/html"}}, "media type"),
     "a redirect": ({}, {"status": 302, "headers": {"Location": "/elsewhere"}}, "loop"),
     "gone": ({}, {"status": 404}, "fetch.absent"),
     "broken": ({}, {"status": 500}, "500"),
@@ -336,9 +336,9 @@ REDIRECTS = {
     "plain http": ({"/status/1": "http://example.com/"}, "fetch.address", 1),
     "another scheme": ({"/status/1": "file:///etc/passwd"}, "fetch.address", 1),
     "a user": ({"/status/1": "https://a@b.example/"}, "fetch.address", 1),
-    "a tab": ({"/status/1": "/a\tb"}, "without one address", 1),
-    "nothing": ({"/status/1": ""}, "without one address", 1),
-    "brackets": ({"/status/1": "https://[::1/"}, "without one address", 1),
+    "a tab": ({"/status/1": "/a\tb"}, "without exactly one valid", 1),
+    "nothing": ({"/status/1": ""}, "without exactly one valid", 1),
+    "brackets": ({"/status/1": "https://[::1/"}, "without exactly one valid", 1),
 }
 
 
@@ -374,9 +374,9 @@ COMPRESSED: dict[str, tuple[str, Callable[[bytes], bytes], str]] = {
     "nothing": ("gzip", lambda body: b"", "damaged"),
     "not compressed": ("gzip", lambda body: body, "damaged"),
     "zlib": ("gzip", zlib.compress, "damaged"),
-    "an unknown coding": ("br", lambda body: body, "compressed form that was not asked for"),
-    "deflate": ("deflate", zlib.compress, "compressed form that was not asked for"),
-    "gzip twice": ("gzip, gzip", lambda body: gzip.compress(gzip.compress(body)), "not asked for"),
+    "an unknown coding": ("br", lambda body: body, "compressed form that was not requested"),
+    "deflate": ("deflate", zlib.compress, "compressed form that was not requested"),
+    "gzip twice": ("gzip, gzip", lambda body: gzip.compress(gzip.compress(body)), "not requested"),
 }
 
 
