@@ -7,7 +7,6 @@ Parts of a transaction take rows in the order answers, agents, Holder keys, stat
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from pydantic import TypeAdapter
 from sqlalchemy import (
@@ -21,7 +20,6 @@ from sqlalchemy import (
     false,
     func,
     insert,
-    literal_column,
     not_,
     or_,
     select,
@@ -37,7 +35,6 @@ from issuer_service.delegation.chain_repository import end_chains
 from issuer_service.discovery import postings_repository as postings
 from issuer_service.status import repository as statuses
 from issuer_service.status.records import StatusChangeRow
-from issuer_service.status.repository import hold_agent
 from sdcard.errors import Part, Refused, Where
 from sdcard.rules import Rule
 from sdcard.status_list import StatusValue
@@ -137,10 +134,10 @@ def list_agents(
     lasting = (
         select(batches.c.agent_id, func.max(cards.c.expires_at))
         .join_from(cards, batches)
-        .join(status_entries, _entry(), isouter=True)
+        .join(status_entries, statuses.ENTRY_OF_CARD, isouter=True)
         .where(batches.c.agent_id.in_([row.agent_id for row in rows]), ~cards.c.for_discovery)
         .where(in_force(batches.c.issued_at, cards.c.expires_at, at))
-        .where(_status() != int(StatusValue.INVALID))
+        .where(statuses.STATUS_OF_CARD.not_in([int(StatusValue.INVALID)]))
         .group_by(batches.c.agent_id)
     )
     expires = {agent_id: ends for agent_id, ends in connection.execute(lasting) if isinstance(ends, int)}
@@ -157,31 +154,21 @@ def issued_for(connection: Connection, agent_id: str, most_batches: int, at: int
         .order_by(batches.c.issued_at.desc(), batches.c.batch_id)
         .limit(most_batches)
     )
-    kind = batches.c.batch_id, batches.c.issued_at, cards.c.context, _status()
+    kind = batches.c.batch_id, batches.c.issued_at, cards.c.context, statuses.STATUS_OF_CARD
     asked = (
         select(
             *kind[:3],
-            _status().label("status"),
+            statuses.STATUS_OF_CARD.label("status"),
             func.count().label("cards"),
             func.max(cards.c.expires_at).label("expires_at"),
         )
         .join_from(cards, batches)
-        .join(status_entries, _entry(), isouter=True)
+        .join(status_entries, statuses.ENTRY_OF_CARD, isouter=True)
         .where(batches.c.batch_id.in_(newest), *held)
         .group_by(*kind)
-        .order_by(batches.c.issued_at.desc(), batches.c.batch_id, cards.c.context, _status())
+        .order_by(batches.c.issued_at.desc(), batches.c.batch_id, cards.c.context, statuses.STATUS_OF_CARD)
     )
     return read_rows(batches, fetch_as_stored(connection, asked), _ISSUED.validate_python)
-
-
-def _entry() -> ColumnElement[bool]:
-    same_list = status_entries.c.list_id == cards.c.status_list_id
-    return same_list & (status_entries.c.index == cards.c.status_index)
-
-
-def _status() -> ColumnElement[Any]:
-    """Return the status of a card; cards from before there were lists are valid."""
-    return func.coalesce(status_entries.c.status, literal_column(str(int(StatusValue.VALID))))
 
 
 def delete_agent(connection: Connection, deletion: DeletionRow) -> int:
@@ -224,7 +211,9 @@ def change_statuses(connection: Connection, change: StatusChangeRow) -> int:
     Raises:
         Refused: ``agent.unknown`` when the subject has no such agent.
     """
-    hold_agent(connection, change.subject, change.agent_id)
+    locked = select(agents.c.agent_id).where(*owned(change.subject, change.agent_id)).with_for_update()
+    if connection.execute(locked).first() is None:  # a registration is entirely before the change, or after it
+        raise Refused(Rule.AGENT_UNKNOWN, _REQUEST.within("agent_id"))
     hidden = postings.change_statuses(connection, change)
     changed = statuses.change_statuses(connection, change)
     ended = list[Row]()

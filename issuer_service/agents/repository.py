@@ -22,7 +22,6 @@ from issuer_service.delegation.chain_repository import end_chains
 from issuer_service.discovery import postings_repository as discovery
 from issuer_service.keys import repository as keys
 from issuer_service.status import repository as statuses
-from issuer_service.status.records import CardRow
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.io.replay_cache import digest_of_nonce
 from sdcard.io.statements import Additions, Statement
@@ -206,7 +205,7 @@ def write_all(connection: Connection, news: Sequence[RegistrationRow], secret: b
         {
             "batches": [{"batch_id": new.batch_id, "agent_id": new.agent_id, "issued_at": new.at}],
             "discovery_cards": placed[new.batch_id],
-            "cards": [_card_values(new.batch_id, card) for card in new.cards],
+            "cards": [statuses.card_values(new.batch_id, card, for_discovery=False) for card in new.cards],
         }
         for new in news
     ]
@@ -216,20 +215,6 @@ def write_all(connection: Connection, news: Sequence[RegistrationRow], secret: b
         _audit_row(new, bound, {**written, **(changed if number == 0 else {}), "agents": [agent]})
         for number, (new, (agent, bound), written) in enumerate(zip(news, claimed, rows, strict=True))
     ]
-
-
-def _card_values(batch_id: str, card: CardRow) -> dict[str, object]:
-    return {
-        "digest": card.digest,
-        "batch_id": batch_id,
-        "context": card.context,
-        "thumbprint": card.thumbprint,
-        "expires_at": card.expires_at,
-        "status_list_id": card.status and card.status.list_id,
-        "status_index": card.status and card.status.index,
-        "for_discovery": False,
-        "subject": card.subject,
-    }
 
 
 def _claim_agent(connection: Connection, new: RegistrationRow) -> tuple[Row, bool]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, Connection, RowMapping, Table, delete, func, not_, or_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Table, delete, not_, or_, select, update
 
 from issuer_service.audit.records import AuditEvent, AuditRow, Row, WrittenRows
 from issuer_service.db.tables import (
@@ -24,6 +24,7 @@ from issuer_service.db.tables import (
 )
 from issuer_service.db.values import Read, in_force, read_row
 from issuer_service.delegation.records import ApprovalRow, ExchangeRow, GrantRow, LinkRow
+from issuer_service.status.repository import ENTRY_OF_CARD, STATUS_OF_CARD
 from sdcard.errors import Part, Refused, Where
 from sdcard.rules import Rule
 from sdcard.status_list import StatusValue
@@ -178,28 +179,19 @@ def _root_counts(connection: Connection, root: str, at: int) -> bool:
     return connection.execute(asked).first() is None
 
 
-def _entry() -> ColumnElement[bool]:
-    same_list = status_entries.c.list_id == cards.c.status_list_id
-    return same_list & (status_entries.c.index == cards.c.status_index)
-
-
-_STATUS: ColumnElement[Any] = func.coalesce(status_entries.c.status, int(StatusValue.VALID))
-"""Of a card; those of before there were lists are valid."""
-
-
 def _in_good_standing(connection: Connection, parties: set[str], at: int) -> set[str]:
     """Filter the agents to those that have a valid SD-Card now."""
     asked = (
         select(batches.c.agent_id)
         .join_from(cards, batches)
         .join(agents, agents.c.agent_id == batches.c.agent_id)
-        .join(status_entries, _entry(), isouter=True)
+        .join(status_entries, ENTRY_OF_CARD, isouter=True)
         .where(batches.c.agent_id.in_([party.removeprefix(AGENT) for party in parties]))
         .where(
             ~cards.c.for_discovery,
             agents.c.deleted_at.is_(None),
             in_force(batches.c.issued_at, cards.c.expires_at, at),
-            _STATUS.in_([int(StatusValue.VALID)]),
+            STATUS_OF_CARD.in_([int(StatusValue.VALID)]),
         )
         .distinct()
     )
@@ -209,8 +201,8 @@ def _in_good_standing(connection: Connection, parties: set[str], at: int) -> set
 def _statuses(connection: Connection, digests: set[str], at: int) -> dict[str, int]:
     """Map each unexpired SD-Card that the registry issued to its status."""
     asked = (
-        select(cards.c.digest, _STATUS)
-        .join(status_entries, _entry(), isouter=True)
+        select(cards.c.digest, STATUS_OF_CARD)
+        .join(status_entries, ENTRY_OF_CARD, isouter=True)
         .where(cards.c.digest.in_(digests), cards.c.expires_at > at)
     )
     return {digest: status for digest, status in connection.execute(asked)}

@@ -17,7 +17,7 @@ from issuer_service.agents.records import RegistrationRow
 from issuer_service.audit.records import FOUND, NEVER, AuditEvent, AuditRow, Row, StatusRun, WrittenRows
 from issuer_service.audit.repository import append_all
 from issuer_service.db.tables import agents, cards, discovery_cards, discovery_postings, secrets
-from issuer_service.discovery.records import Audience, DiscoveryCardRow, RenewalRow, SourceRow
+from issuer_service.discovery.records import Audience, RenewalRow, SourceRow
 from issuer_service.keys import repository as keys
 from issuer_service.status import repository as statuses
 from issuer_service.status.records import StatusChangeRow
@@ -167,7 +167,7 @@ def renew(connection: Connection, secret: bytes, renewals: Sequence[RenewalRow])
     for kid in sorted({one.kid for one, _ in issued}):
         last = max(made.card.expires_at for one, made in issued if one.kid == kid)
         noted += keys.record_key_use(connection, kid, last)
-    added = [_card_row(one, made) for one, made in issued]
+    added = [statuses.card_values(one.batch_id, made.card, for_discovery=True) for one, made in issued]
     if issued:
         statuses.claim_statuses(connection, [made.card for _, made in issued])
         connection.execute(insert(cards), added)
@@ -214,21 +214,6 @@ def _renew(connection: Connection, secret: bytes, new: RenewalRow) -> Row | None
         _unpost(connection, new.position, unpack_terms(row["terms"]))
         _ADD_POSTINGS.write(connection, discovery_postings=_postings({new.position: terms}))
     return {**row, "terms": _pack(terms)}
-
-
-def _card_row(renewal: RenewalRow, issued: DiscoveryCardRow) -> Row:
-    status = issued.card.status
-    return {
-        "digest": issued.card.digest,
-        "batch_id": renewal.batch_id,
-        "context": issued.card.context,
-        "thumbprint": issued.card.thumbprint,
-        "expires_at": issued.card.expires_at,
-        "status_list_id": status and status.list_id,
-        "status_index": status and status.index,
-        "for_discovery": True,
-        "subject": issued.card.subject,
-    }
 
 
 def _audit_row(renewal: RenewalRow, rows: Mapping[str, Sequence[Row]]) -> AuditRow:

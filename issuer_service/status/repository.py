@@ -18,6 +18,7 @@ from sqlalchemy import (
     exists,
     func,
     insert,
+    literal_column,
     or_,
     select,
     tuple_,
@@ -26,13 +27,11 @@ from sqlalchemy import (
 
 from issuer_service.audit.records import AuditEvent, AuditRow, Row, StatusRun, WrittenRows
 from issuer_service.audit.repository import append_audit
-from issuer_service.db.tables import CHANGED, agents, batches, cards, status_entries, status_lists
+from issuer_service.db.tables import CHANGED, batches, cards, status_entries, status_lists
 from issuer_service.status.records import EXPIRED_LATELY, CardRow, StatusChangeRow, StatusRow, StatusTaken
-from sdcard.errors import Part, Refused, Where
 from sdcard.io.database import Database
 from sdcard.io.lookups import Lookup
 from sdcard.io.statements import Statement
-from sdcard.rules import Rule
 from sdcard.salts import SALT_BYTES, SaltSource
 from sdcard.status_list import StatusValue
 
@@ -152,6 +151,9 @@ AT_ONCE = 500
 """Pairs in one statement; SQLite takes 32,766 values."""
 _NOT_REVOKED = (int(StatusValue.VALID), int(StatusValue.SUSPENDED))
 _ADD_ENTRIES = Statement(insert(status_entries))
+ENTRY_OF_CARD = and_(status_entries.c.list_id == cards.c.status_list_id, status_entries.c.index == cards.c.status_index)
+STATUS_OF_CARD: ColumnElement[Any] = func.coalesce(status_entries.c.status, literal_column(str(int(StatusValue.VALID))))
+"""Status of a card. Cards from before there were status lists are valid."""
 
 
 async def free_statuses(database: Database, count: int, salts: SaltSource, at: int) -> tuple[StatusRow, ...]:
@@ -232,6 +234,21 @@ def claim_statuses(connection: Connection, rows: Sequence[CardRow]) -> None:
         raise StatusTaken from None
 
 
+def card_values(batch_id: str, card: CardRow, *, for_discovery: bool) -> dict[str, object]:
+    """Return the columns of an SD-Card."""
+    return {
+        "digest": card.digest,
+        "batch_id": batch_id,
+        "context": card.context,
+        "thumbprint": card.thumbprint,
+        "expires_at": card.expires_at,
+        "status_list_id": card.status and card.status.list_id,
+        "status_index": card.status and card.status.index,
+        "for_discovery": for_discovery,
+        "subject": card.subject,
+    }
+
+
 def runs_of(batch_id: str, rows: Iterable[CardRow]) -> list[StatusRun]:
     """The entries of these SD-Cards, which are valid, for the audit record."""
     runs = defaultdict[tuple[str, str, int], list[int]](list)
@@ -251,17 +268,6 @@ def revoke_all(connection: Connection, agent_id: str, at: int, public_at: int) -
     """
     entries = _live_entries(connection, agent_id, at)
     return _set_statuses(connection, entries, _NOT_REVOKED, int(StatusValue.INVALID), at, public_at)
-
-
-def hold_agent(connection: Connection, subject: str, agent_id: str) -> None:
-    """Check that an agent is the subject's, and lock its row.
-
-    So a registration is entirely before a change of statuses or after it. The audit chain has both in the order in
-    which they happened.
-    """
-    own = agents.c.agent_id == agent_id, agents.c.subject == subject, agents.c.deleted_at.is_(None)
-    if connection.execute(select(agents.c.agent_id).where(*own).with_for_update()).first() is None:
-        raise Refused(Rule.AGENT_UNKNOWN, Where(Part.REQUEST, ("agent_id",)))
 
 
 def change_statuses(connection: Connection, change: StatusChangeRow) -> int:
