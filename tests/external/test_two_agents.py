@@ -173,7 +173,7 @@ def test_a_card_says_that_callers_must_present() -> None:
 
 def test_a_context_is_built_behind_the_middleware_only(world: World) -> None:
     scope: dict[str, Any] = {"type": "http", "headers": [], "method": "POST", "path": "/"}
-    with pytest.raises(sdcard.Misuse, match="Demanding"):
+    with pytest.raises(sdcard.Misuse, match="SdCardMiddleware"):
         SdCardContextBuilder().build(Request(scope))
 
     challenge = world.verifier.challenge()

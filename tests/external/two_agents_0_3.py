@@ -22,7 +22,7 @@ from a2a.utils import new_agent_text_message
 from cryptography.hazmat.primitives.asymmetric import ec
 
 import sdcard
-from sdcard.web.authenticate import Demanding
+from sdcard.web.authenticate import SdCardMiddleware
 from sdcard.web.client_auth import Presenter
 from sdcard.web.client_auth_httpx import HttpxSdCardAuth
 from sdcard.io.replay_cache import MemoryChallengeRecord
@@ -82,7 +82,7 @@ async def main():
     policy = sdcard.AdmissionPolicy(
         issuers=trusted, formats=frozenset({"a2a/1.0"}),
         requirement=sdcard.Required(sdcard.ClaimRequest.of("endpoints", "provider")))
-    guarded = Demanding(app, policy=policy, audience=own, challenges=MemoryChallengeRecord(own, SystemSalts()),
+    guarded = SdCardMiddleware(app, policy=policy, audience=own, challenges=MemoryChallengeRecord(own, SystemSalts()),
                         status=sdcard.Unchecked("a test"), clock=clock)
     server = uvicorn.Server(uvicorn.Config(guarded, log_level="critical", lifespan="off"))
     serving = asyncio.create_task(server.serve([listening]))
