@@ -141,11 +141,12 @@ def test_numbers_of_audit_records_are_never_used_again(desk: Desk) -> None:
 
 def test_the_database_itself_refuses_a_second_owner_and_a_second_binding(desk: Desk) -> None:
     run_on(desk, ROW)
-    rest = "'bob', card_format, card, 0, 0, asked, 'x', 'x', 'x', 'x', 0 FROM agents"
+    into = "INSERT INTO agents (agent_id, folded_id, subject, card_format, card, registered_at, updated_at) SELECT"
+    rest = "'bob', card_format, card, 0, 0 FROM agents"
     with closing(sqlite3.connect(desk.file)) as connection:
         for statement in (
-            f"INSERT INTO agents SELECT agent_id, 'x', {rest}",
-            f"INSERT INTO agents SELECT 'x', folded_id, {rest}",
+            f"{into} agent_id, 'x', {rest}",
+            f"{into} 'x', folded_id, {rest}",
             "INSERT INTO holder_keys SELECT thumbprint, agent_id, 0 FROM holder_keys",
         ):
             with pytest.raises(sqlite3.IntegrityError):
