@@ -47,6 +47,7 @@ from sdcard.io import http as fetching
 from sdcard.io import key_files
 from sdcard.io.database import open_database
 from sdcard.io.egress_policy import LOOPBACK, EgressPolicy
+from sdcard.io.key_files import generate_jwk
 from sdcard.io.registry_client import Registry
 from sdcard.jose import key_types as ml_dsa
 from sdcard.jose import keys as jose_keys
@@ -99,7 +100,7 @@ def rsa(patch: pytest.MonkeyPatch, fail: Callable[..., Any]) -> Callable[[], Any
 
 def sign(patch: pytest.MonkeyPatch, fail: Callable[..., Any]) -> Callable[[], Any]:
     signer = InMemorySigner(key(1)._key)
-    signer._key = SimpleNamespace(sign=fail)
+    signer._key, signer._native = SimpleNamespace(sign=fail), None
     return lambda: signer.sign(b"m")
 
 
@@ -155,7 +156,7 @@ def from_database(patch: pytest.MonkeyPatch, fail: Callable[..., Any]) -> Callab
 ES, ED, ML = (one.to_jwk() for one in (key(1).public_key, key_of(SignatureAlgorithm.EDDSA).public_key,
                                        key_of(SignatureAlgorithm.ML_DSA_44).public_key))  # fmt: skip
 RSA = {"kid": "k", "kty": "RSA", "e": "AQAB", "n": "3" + "f" * 341}
-PRIVATE = key_files.generate_jwk(SignatureAlgorithm.ES256)
+PRIVATE = generate_jwk(SignatureAlgorithm.ES256)
 KEK = sealing.KeyEncryptionKey(bytes(32))
 SEALED = KEK.seal({"a": 1}, key(1).public_key, KeyUse.CARDS)
 CRYPTOGRAPHY = all_of(cryptography.exceptions)
@@ -185,7 +186,7 @@ CALLS: dict[str, tuple[list[type[Exception]], Plant]] = {
         at(oauth_keys, "RSAPublicNumbers", lambda: oauth_keys._parse_rsa(RSA, WHERE), method="public_key"),
     ),
     "jwcrypto: JWK": (JWCRYPTO, at(key_files, "JWK", lambda: key_files.parse_private_jwk(PRIVATE))),
-    "jwcrypto: generate": (JWCRYPTO, at(key_files, "_made", lambda: key_files.generate_jwk(SignatureAlgorithm.ES256))),
+    "jwcrypto: generate": (JWCRYPTO, at(key_files, "_generate", lambda: generate_jwk(SignatureAlgorithm.ES256))),
     "jwcrypto: seal": (JWCRYPTO, at(sealing, "JWE", lambda: KEK.seal({}, key(1).public_key, KeyUse.CARDS))),
     "jwcrypto: open": (JWCRYPTO, at(sealing, "JWE", lambda: KEK.open(SEALED, key(1).public_key, KeyUse.CARDS))),
     "jsonschema: policies": (SCHEMA, lambda patch, fail: policy(patch, fail)),
