@@ -34,7 +34,7 @@ from sdcard.rules import Rule
 from sdcard.urls import canonical_origin
 from sdcard.verifier import VerifiedCard
 from sdcard.web.authenticate import STATE
-from sdcard.web.proved_client import AgentSession
+from sdcard.web.proved_client import AgentSession, explained, may_explain
 from sdcard.web.publish import token_context
 
 A2A_CHALLENGE_HEADER = "A2A-SD-Card-Challenge"
@@ -286,7 +286,12 @@ class AgentProofInterceptor(ClientCallInterceptor):
         headers = {CHALLENGE_HEADER: value, "Accept": SD_MEDIA_TYPE}
         async with self._http.stream("GET", url, headers=headers, follow_redirects=False) as response:
             proofs = [await _presentation(response)] if response.status_code == 200 else []
-        await self._session.accept_async([one for one in proofs if one], challenge, asked_at, _MOST)
+            if may_explain(response):
+                await response.aread()
+            try:
+                await self._session.accept_async([one for one in proofs if one], challenge, asked_at, _MOST)
+            except BaseException as error:
+                raise explained(error, response) from None
 
 
 async def _presentation(response: httpx.Response) -> str:

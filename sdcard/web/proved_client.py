@@ -169,24 +169,24 @@ class ProvesFirst:
         challenge, asked_at = self._session.ask(request)
         response = self._transport.handle_request(request)
         try:
-            if _may_explain(response):
+            if may_explain(response):
                 response.read()
             self._session.accept(response.headers.get_list(PROOF_HEADER), challenge, asked_at)
         except BaseException as error:
             response.close()
-            raise _explained(error, response) from None
+            raise explained(error, response) from None
         return response
 
     async def _proved_async(self, request: Any) -> Any:
         challenge, asked_at = self._session.ask(request)
         response = await self._transport.handle_async_request(request)
         try:
-            if _may_explain(response):
+            if may_explain(response):
                 await response.aread()
             await self._session.accept_async(response.headers.get_list(PROOF_HEADER), challenge, asked_at)
         except BaseException as error:
             await response.aclose()
-            raise _explained(error, response) from None
+            raise explained(error, response) from None
         return response
 
 
@@ -218,20 +218,21 @@ def _url_of(url: Any) -> str:
     return origin + path.partition(b"?")[0].decode("ascii")
 
 
-def _may_explain(response: Any) -> bool:
+def may_explain(response: Any) -> bool:
     """Whether a response without a proof has a short problem document."""
     length = response.headers.get("content-length", "")
     is_short = length.isascii() and length.isdigit() and int(length) <= MAX_PROBLEM
     is_problem = response.headers.get("content-type", "").partition(";")[0].strip().lower() == PROBLEM
-    return PROOF_HEADER not in response.headers and response.status_code >= 400 and is_problem and is_short
+    is_plain = PROOF_HEADER not in response.headers and "content-encoding" not in response.headers
+    return is_plain and response.status_code >= 400 and is_problem and is_short
 
 
-def _explained(error: BaseException, response: Any) -> BaseException:
+def explained(error: BaseException, response: Any) -> BaseException:
     """Name the rule of the agent in the refusal of a missing proof.
 
     Nobody vouches for the response. It only makes the refusal clearer.
     """
-    if isinstance(error, Refused) and error.rule is Rule.AGENT_PROOF_MISSING and _may_explain(response):
+    if isinstance(error, Refused) and error.rule is Rule.AGENT_PROOF_MISSING and may_explain(response):
         rule = named_rule(response.content)
         if rule is not None:
             hint = f"The response says why: {rule}. {rule.sentence}"

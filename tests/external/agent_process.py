@@ -5,6 +5,7 @@ same world: the same Issuer, Holder and instant.
 """
 
 import json
+import re
 import ssl
 import sys
 from typing import Any
@@ -13,13 +14,17 @@ import httpx
 import uvicorn
 
 PROOF, CHALLENGE = "sd-card-proof", "sd-card-challenge"
+PRESENTATION = re.compile(r"eyJ[\w.-]+~[\w~-]*~eyJ[\w.-]+")
+"""An SD-Card with a KB-JWT, wherever it stands in a response."""
 
 
 def agent(given: dict[str, Any]) -> Any:
     """The agent: a task over HTTP, its card, and A2A."""
+    from a2a.server.routes.jsonrpc_routes import create_jsonrpc_routes
     from starlette.applications import Starlette
     from starlette.routing import Route
 
+    from sdcard.web.a2a_proof import ProvingHandler
     from sdcard.web.prove import Proving
     from tests.external.called_a2a import Town
     from tests.sdcard.web.called import echoes
@@ -27,7 +32,9 @@ def agent(given: dict[str, Any]) -> Any:
 
     town = Town(World(), given["origin"], services=frozenset(given["services"]))
     tasks = Proving(echoes, prover=town.prover, clock=town.world.clock)
-    return Starlette(routes=[Route("/tasks", tasks), *town.app.routes])
+    elsewhere = ProvingHandler(town.handler, town.prover, [f"{given['origin']}/other"], town.world.clock)
+    other = [Route("/other-tasks", tasks), *create_jsonrpc_routes(elsewhere, "/other")]
+    return Starlette(routes=[Route("/tasks", tasks), *other, *town.app.routes])
 
 
 def copy(given: dict[str, Any]) -> Any:
@@ -53,6 +60,7 @@ def copy(given: dict[str, Any]) -> Any:
 def blind(given: dict[str, Any]) -> Any:
     """Another registered agent, which signs every challenge with its own key."""
     from sdcard import ClaimRequest, select_all, select_requested
+    from sdcard.agent_proof import EXTENSION
     from sdcard.holder import present
     from sdcard.http_auth import parse_agent_challenge
     from tests.world import World
@@ -62,12 +70,20 @@ def blind(given: dict[str, Any]) -> Any:
     held = world.holder.accept(str(card))
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        values = [value.decode() for name, value in scope["headers"] if name.decode() == CHALLENGE]
+        values = [value.decode() for name, value in scope["headers"] if name.decode().endswith(CHALLENGE)]
         challenge = parse_agent_challenge(values).challenge
         shown = select_requested(held, ClaimRequest(), select_all(held)).selection
         proof = str(present(held, shown, challenge, world.holder.signer, world.clock.now()))
-        await send({"type": "http.response.start", "status": 200, "headers": [(PROOF.encode(), proof.encode())]})
-        await send({"type": "http.response.body", "body": b"{}"})
+        headers = [(PROOF.encode(), proof.encode())]
+        body = json.dumps({"agent_card": proof})
+        if scope["path"] == "/rpc":
+            event = await receive()
+            said = {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "Hello"}]}
+            message = {**said, "metadata": {EXTENSION: {"proof": proof}}}
+            answer = {"jsonrpc": "2.0", "id": json.loads(event["body"])["id"], "result": {"message": message}}
+            body, headers = f"data: {json.dumps(answer)}\n\n", [(b"content-type", b"text/event-stream")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body.encode()})
 
     return app
 
@@ -75,7 +91,7 @@ def blind(given: dict[str, Any]) -> Any:
 def relay(given: dict[str, Any]) -> Any:
     """A host in between: it forwards to `upstream`, with the changes that `given` names."""
     context = ssl.create_default_context(cafile=given["authority"])
-    proofs: list[str] = []
+    proofs: dict[str, str] = {}
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         body, more = b"", True
@@ -90,19 +106,26 @@ def relay(given: dict[str, Any]) -> Any:
         headers.append(("host", given.get("host", given["upstream"].partition("://")[2])))
         path = scope["path"].removeprefix(given.get("prefix", ""))
         url = given["upstream"] + given.get("paths", {}).get(path, path)
+        for old, new in given.get("replace_body", []):
+            body = body.replace(old.encode(), new.encode())
+        headers = [(name, value) for name, value in headers if name.lower() != "content-length"]
         method = given.get("methods", {}).get(scope["method"], scope["method"])
         async with httpx.AsyncClient(verify=context, trust_env=False) as http:
             answer = await http.request(method, url, headers=headers, content=body)
         never_back = {"content-encoding", "transfer-encoding", "content-length"}
         dropped_back = never_back | {name.lower() for name in given.get("drop_back", [])}
         back = [(name, value) for name, value in answer.headers.multi_items() if name.lower() not in dropped_back]
-        if given.get("replay") and PROOF in answer.headers:
-            proofs.append(answer.headers[PROOF])
-            back = [(name, proofs[0] if name.lower() == PROOF else value) for name, value in back]
-        back.append(("content-length", str(len(answer.content))))
+        content = answer.content
+        if given.get("replay"):
+            earlier = proofs.setdefault(
+                path, (PRESENTATION.findall(answer.headers.get(PROOF, "") + answer.text) or [""])[0]
+            )
+            back = [(name, earlier if name.lower() == PROOF else value) for name, value in back]
+            content = PRESENTATION.sub(earlier, answer.text).encode()
+        back.append(("content-length", str(len(content))))
         raw = [(name.encode(), value.encode()) for name, value in back]
         await send({"type": "http.response.start", "status": answer.status_code, "headers": raw})
-        await send({"type": "http.response.body", "body": answer.content})
+        await send({"type": "http.response.body", "body": content})
 
     return app
 

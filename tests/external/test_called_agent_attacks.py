@@ -99,7 +99,7 @@ PORTS: list[int] = []
 
 @pytest.fixture(scope="module")
 def agent(network: Network) -> str:
-    PORTS[:] = {free_port() for _ in range(12)}
+    PORTS[:] = {free_port() for _ in range(24)}
     return network.start("agent", services=[f"https://127.0.0.1:{port}" for port in PORTS])
 
 
@@ -177,25 +177,6 @@ def test_a_relay_to_the_agent_is_refused_whatever_its_host_header_says(
     assert "agent-proof.target" in found or (carrier == "a2a" and "agent-proof.missing" in found), found
 
 
-@pytest.mark.parametrize(
-    ("carrier", "changes"),
-    [
-        ("http", {"paths": {"/tasks": "/rpc"}}),
-        ("http", {"methods": {"OPTIONS": "HEAD"}}),
-        ("http", {"methods": {"POST": "HEAD"}}),
-        ("fetch", {"paths": {"/.well-known/agent-card.json": "/.well-known/agent.json"}}),
-    ],
-)
-def test_a_relay_to_another_path_or_method_is_refused(
-    network: Network, agent: str, carrier: str, changes: dict[str, Any]
-) -> None:
-    """The host between has a certificate of the agent's name, so that only path and method differ."""
-    between = network.start("relay", upstream=agent, **changes)
-    of = session(World(), agent, service=between)
-    found = outcome(carrier, network, between, of)
-    assert "agent-proof" in found
-
-
 def test_a_proxy_that_drops_the_headers_gets_a_clear_refusal(network: Network, agent: str) -> None:
     proxy = network.start("relay", upstream=agent, drop=[CHALLENGE_HEADER])
     for carrier in ("http", "a2a"):
@@ -207,55 +188,119 @@ def test_a_proxy_that_drops_the_headers_gets_a_clear_refusal(network: Network, a
 # -- a Service in between ---------------------------------------------------------------------------------------------
 
 
-def relayed(network: Network, agent: str, lists: bool = True, **changes: Any) -> tuple[str, str]:
-    """The agent, and a Service with these habits that the agent lists, or not."""
-    port = PORTS.pop() if lists else free_port()
-    service = network.start("relay", port=port, upstream=changes.pop("upstream", agent), prefix="/georoute", **changes)
-    return agent, f"{service}/georoute"
+def post(network: Network, service: str, of: AgentSession) -> None:
+    """Call through the Service over HTTP."""
+    over_http(network, service, of)
 
 
-def through(network: Network, agent: str, service: str, audience: str = CLIENT) -> str:
-    of = session(World(), agent, audience, service=service)
-    try:
-        over_http(network, service, of)
-    except Refused as refusal:
-        return " ".join([str(refusal), *(one.hint for one in refusal.findings)])
-    return "accepted"
+def first_contact(network: Network, service: str, of: AgentSession) -> None:
+    """Fetch the card through the Service."""
+
+    async def call() -> None:
+        async with httpx.AsyncClient(verify=network.context) as http:
+            await AgentProofInterceptor(of, f"{service}/rpc", http)._first_contact()
+
+    asyncio.run(call())
 
 
-def test_a_listed_service_relays(network: Network, agent: str) -> None:
-    assert through(network, *relayed(network, agent)) == "accepted"
+def rpc(network: Network, service: str, of: AgentSession) -> None:
+    """Call an operation of A2A through the Service.
+
+    The agent has standing already, so that the attack meets the extension and not the card fetch before it.
+    """
+    of._proved_at = of.now()
+    over_a2a(network, service, of)
 
 
-def test_a_service_that_is_not_listed_is_refused(network: Network, agent: str) -> None:
-    assert "agent-proof.service" in through(network, *relayed(network, agent, lists=False))
+THROUGH: dict[str, Callable[[Network, str, AgentSession], None]] = {"http": post, "fetch": first_contact, "a2a": rpc}
+TARGET, MISSING, NONCE = "agent-proof.target", "agent-proof.missing", "kb.nonce-mismatch"
+CARD, OLD_CARD = "/.well-known/agent-card.json", "/.well-known/agent.json"
+
+ATTACKS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
+    "none": ({}, {"http": "accepted", "fetch": "accepted", "a2a": "accepted"}),
+    "not listed": (
+        {"lists": False},
+        {"http": "agent-proof.service", "fetch": "agent-proof.service", "a2a": "agent-proof.service"},
+    ),
+    "another agent": ({"upstream": "agent"}, {"http": TARGET, "fetch": TARGET, "a2a": TARGET}),
+    "an agent that signs all": (
+        {"upstream": "blind"},
+        {"http": "agent-proof.other-agent", "fetch": "agent-proof.other-agent", "a2a": "agent-proof.other-agent"},
+    ),
+    "another request": (
+        {"replace": [['\\"skills\\"', '\\"endpoints\\"']]},
+        {"http": TARGET, "fetch": TARGET, "a2a": TARGET},
+    ),
+    "another client": (
+        {"replace": [["https://client.example", "https://thief.example"]]},
+        {"http": "agent-proof.audience", "fetch": "agent-proof.audience", "a2a": "agent-proof.audience"},
+    ),
+    "another context": (
+        {"replace": [['audience="', 'interaction_id="other", audience="']]},
+        {"http": TARGET, "fetch": TARGET, "a2a": TARGET},
+    ),
+    "another path": (
+        {"paths": {"/tasks": "/other-tasks", CARD: OLD_CARD, "/rpc": "/other"}},
+        {"http": TARGET, "fetch": TARGET, "a2a": TARGET},
+    ),
+    "HEAD for POST": (
+        {"methods": {"POST": "HEAD", "GET": "HEAD", "OPTIONS": "HEAD"}},
+        {"http": MISSING, "fetch": MISSING, "a2a": "405"},
+    ),
+    "another operation": (
+        {"replace_body": [["SendStreamingMessage", "SendMessage"]]},
+        {"http": "-", "fetch": "-", "a2a": TARGET},
+    ),
+    "an old answer": ({"replay": True}, {"http": NONCE, "fetch": NONCE, "a2a": NONCE}),
+    "a stripped extension": (
+        {"drop": ["A2A-Extensions", CHALLENGE_HEADER]},
+        {"http": MISSING, "fetch": MISSING, "a2a": MISSING},
+    ),
+    "a stripped challenge": (
+        {"drop": ["A2A-SD-Card-Challenge", CHALLENGE_HEADER]},
+        {"http": MISSING, "fetch": MISSING, "a2a": MISSING},
+    ),
+    "a stripped proof": ({"drop_back": [PROOF_HEADER]}, {"http": MISSING, "fetch": "-", "a2a": "-"}),
+}
+"""What the Service does, and each carrier's refusal. `-` where the attack has no meaning: HTTP and the card fetch have
+no operations in their body; the card fetch and A2A carry the proof in the body, where dropping it is dropping the card
+or changing the answer, which `an old answer` covers."""
+CASES = [(attack, carrier) for attack, (_, found) in ATTACKS.items() for carrier in THROUGH if found[carrier] != "-"]
 
 
-def test_a_service_that_swaps_agents_is_refused(network: Network, agent: str) -> None:
-    other = network.start("agent", services=[f"https://127.0.0.1:{port}" for port in PORTS])
-    assert "agent-proof.target" in through(network, *relayed(network, agent, upstream=other))
-    assert "agent-proof.other-agent" in through(network, *relayed(network, agent, upstream=network.start("blind")))
+def test_each_attack_says_what_becomes_of_it_in_each_carrier() -> None:
+    assert all(found.keys() == THROUGH.keys() for _, found in ATTACKS.values())
 
 
-@pytest.mark.parametrize(
-    "replace",
-    [
-        ['\\"skills\\"', '\\"endpoints\\"'],  # what is requested
-        ["https://client.example", "https://thief.example"],  # another client
-        ['audience="', 'interaction_id="other", audience="'],  # another context
-    ],
-)
-def test_a_service_that_changes_the_challenge_is_refused(network: Network, agent: str, replace: list[str]) -> None:
-    found = through(network, *relayed(network, agent, replace=[replace]))
-    assert "agent-proof.target" in found or "agent-proof.audience" in found
+@pytest.fixture(scope="module")
+def services(network: Network, agent: str) -> dict[str, str]:
+    """Return a Service for each attack; the agent lists them all but one."""
+    found = {}
+    for attack, (given, _) in ATTACKS.items():
+        changes = {"upstream": agent, **given}
+        port = PORTS.pop() if changes.pop("lists", True) else free_port()
+        if changes["upstream"] == "agent":
+            changes["upstream"] = network.start("agent", services=[f"https://127.0.0.1:{port}"])
+        elif changes["upstream"] == "blind":
+            changes["upstream"] = network.start("blind")
+        found[attack] = f"{network.start('relay', port=port, prefix='/georoute', **changes)}/georoute"
+    return found
 
 
-def test_a_service_that_replays_an_answer_is_refused(network: Network, agent: str) -> None:
-    assert "kb.nonce-mismatch" in through(network, *relayed(network, agent, replay=True))
-
-
-def test_a_service_that_drops_the_proof_is_refused(network: Network, agent: str) -> None:
-    assert "agent-proof.missing" in through(network, *relayed(network, agent, drop_back=[PROOF_HEADER]))
+@pytest.mark.parametrize(("attack", "carrier"), CASES)
+def test_each_attack_of_a_service_is_refused_by_name(
+    network: Network, agent: str, services: dict[str, str], attack: str, carrier: str
+) -> None:
+    found, of = list[str](), session(World(), agent, service=services[attack])
+    for _ in range(2 if attack == "an old answer" else 1):
+        try:
+            THROUGH[carrier](network, services[attack], of)
+        except (Refused, A2AError) as refusal:
+            hints = [one.hint for one in refusal.findings] if isinstance(refusal, Refused) else []
+            found.append(" ".join([type(refusal).__module__, str(refusal), *hints]))
+        else:
+            found.append("accepted")
+    assert ATTACKS[attack][1][carrier] in found[-1]
 
 
 # -- bad input at the agent, by bare sockets --------------------------------------------------------------------------
