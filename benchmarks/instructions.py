@@ -1,8 +1,8 @@
 """Processor instructions of each step, counted with callgrind.
 
 Other work on the machine does not change them. ``python -m benchmarks.instructions`` counts them without the kernel
-and, where it is installed, with it. It fails when a step takes a twentieth more than the stored figures; ``--store``
-stores what it counts.
+and, where it is installed, with it. It fails when a step takes a twentieth more than the stored figures of the same
+processor: libraries choose their code by the processor. ``--store`` stores the counts.
 """
 
 import os
@@ -39,7 +39,9 @@ def main() -> None:
     for name, count in now.items():
         sys.stdout.write(f"{name:<22}{count:>12,}{stored.get(name, 0):>12,}\n")
     if "--store" in sys.argv:
-        results.store({**figures, "instructions": {**stored, **now}})
+        results.store({**figures, "instructions": {**stored, **now, "processor": results.processor()}})
+    elif stored.get("processor") != results.processor():
+        sys.stdout.write("The stored counts are of another processor: nothing is compared.\n")
     elif lost := [name for name, count in now.items() if count > stored[name] * MOST]:
         raise SystemExit(f"more instructions than stored: {', '.join(lost)}")
 
