@@ -169,6 +169,21 @@ def parse_agent_challenge(values: Sequence[str]) -> ReceivedChallenge:
     return received
 
 
+def check_interaction(received: ReceivedChallenge, values: Sequence[str]) -> None:
+    """Refuse a request whose interaction is not the one in its challenge.
+
+    A Service in between could change the header, but not the challenge.
+
+    Args:
+        values: all values of ``SD-Card-Interaction`` in the request.
+
+    Raises:
+        Refused: ``challenge.other-interaction``.
+    """
+    if values and list(values) != [received.challenge.interaction_id]:
+        raise Refused(Rule.CHALLENGE_INTERACTION, _CHALLENGE.within("interaction_id"))
+
+
 def parse_proof(values: Sequence[str], most: int = MAX_CREDENTIALS) -> str:
     """The presentation in all values of ``SD-Card-Proof``.
 

@@ -24,7 +24,13 @@ from a2a.utils.errors import ExtendedAgentCardNotConfiguredError, InvalidRequest
 from sdcard.agent_proof import EXTENSION, AgentProver
 from sdcard.encoding import parse_json_object
 from sdcard.errors import Misuse, Part, Refused, Where
-from sdcard.http_auth import CHALLENGE_HEADER, INTERACTION_HEADER, ReceivedChallenge, parse_agent_challenge
+from sdcard.http_auth import (
+    CHALLENGE_HEADER,
+    INTERACTION_HEADER,
+    ReceivedChallenge,
+    check_interaction,
+    parse_agent_challenge,
+)
 from sdcard.instants import Clock, Instant
 from sdcard.key_binding import Challenge
 from sdcard.limits import DEFAULT_LIMITS
@@ -92,12 +98,14 @@ class ProvingHandler(RequestHandler):
         Raises:
             InvalidRequestError: naming the rule, for a challenge that must not be answered.
         """
-        value = _headers(context).get(A2A_CHALLENGE_HEADER.lower())
+        headers = _headers(context)
+        value, interaction = headers.get(A2A_CHALLENGE_HEADER.lower()), headers.get(INTERACTION_HEADER.lower())
         if value is None or EXTENSION not in context.requested_extensions:
             return None
         try:
             received = parse_agent_challenge([value])
             self._prover.check(received, self._requests(operation))
+            check_interaction(received, [] if interaction is None else [interaction])
         except Refused as refusal:
             raise _as_error(refusal) from None
         return received

@@ -262,9 +262,12 @@ async def _answer_of(answer: T | Awaitable[T]) -> T:
 
 
 def request_line(scope: Scope) -> tuple[str, str]:
-    """Method and path of a request, as they were sent, without the query."""
+    """Method and path of a request, as they were sent, without the query.
+
+    The method is in upper case, as ASGI has it, so that none is the name of an A2A operation.
+    """
     path: bytes = scope.get("raw_path") or scope["path"].encode()
-    return scope["method"], path.decode("latin-1")
+    return scope["method"].upper(), path.decode("latin-1")
 
 
 def _interaction(scope: Scope) -> str | None:

@@ -11,7 +11,15 @@ from typing import Any
 
 from sdcard.agent_proof import AgentProver
 from sdcard.errors import Refused
-from sdcard.http_auth import CHALLENGE_HEADER, PROOF_HEADER, ReceivedChallenge, encode_proof, parse_agent_challenge
+from sdcard.http_auth import (
+    CHALLENGE_HEADER,
+    INTERACTION_HEADER,
+    PROOF_HEADER,
+    ReceivedChallenge,
+    check_interaction,
+    encode_proof,
+    parse_agent_challenge,
+)
 from sdcard.instants import Clock
 from sdcard.rules import Rule
 from sdcard.verifier import VerifiedCard
@@ -21,7 +29,10 @@ _STATUS = {
     Rule.LIMIT_BYTES: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
     Rule.SIGNER_UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
     **dict.fromkeys(
-        (Rule.KB_PURPOSE, Rule.AGENT_PROOF_AUDIENCE, Rule.AGENT_PROOF_SERVICE, Rule.AGENT_PROOF_TARGET),
+        (
+            *(Rule.KB_PURPOSE, Rule.CHALLENGE_INTERACTION),
+            *(Rule.AGENT_PROOF_AUDIENCE, Rule.AGENT_PROOF_SERVICE, Rule.AGENT_PROOF_TARGET),
+        ),
         HTTPStatus.FORBIDDEN,
     ),
 }
@@ -48,6 +59,7 @@ class Proving:
         try:
             received = parse_agent_challenge(values)
             self._prover.check(received, [request_line(scope)])
+            check_interaction(received, header_values(scope, INTERACTION_HEADER))
             if scope["method"] == "OPTIONS":
                 proof = await self._proof(scope, received, None)
                 await send({"type": "http.response.start", "status": 204, "headers": _with(proof, [])})

@@ -5,6 +5,7 @@ without content asks for the first proof, each request carries the next challeng
 transport sees every request, those that redirects lead to as well. For ``httpx``: ``sdcard.web.proved_client_httpx``.
 """
 
+import threading
 from typing import Any
 
 import httpx2
@@ -53,6 +54,8 @@ class AgentSession:
         self.called, self._challenges, self._clock = called, AgentChallenges(record), clock
         self._cache = VerificationCache() if cache is None else cache
         self._proved_at: Instant | None = None
+        self._refused_at: Instant | None = None
+        self._lock = threading.Lock()
         self._agent = called.agent
         self.card: VerifiedCard | None = None
         """The card that the agent showed last; None before its first proof."""
@@ -90,7 +93,7 @@ class AgentSession:
             card = verify_agent_proof(proof, challenge, self._challenges, self.called, now, self._cache)
             return self._accepted(card, asked_at)
         except BaseException:
-            self._proved_at = None
+            self._end_standing()
             raise
 
     async def accept_async(
@@ -102,15 +105,25 @@ class AgentSession:
             card = await verify_agent_proof_async(proof, challenge, self._challenges, self.called, now, self._cache)
             return self._accepted(card, asked_at)
         except BaseException:
-            self._proved_at = None
+            self._end_standing()
             raise
 
     def _accepted(self, card: VerifiedCard, asked_at: Instant) -> VerifiedCard:
-        """Keep to the agent that proved itself first."""
-        check_agent(card, self._agent)
-        self._agent = ThisAgent(card.issuer, card.subject)
-        self._proved_at, self.card = asked_at, card
+        """Keep to the agent that proved itself first.
+
+        The answer to an earlier challenge does not give back a standing that a refusal has ended since.
+        """
+        with self._lock:
+            check_agent(card, self._agent)
+            self._agent = ThisAgent(card.issuer, card.subject)
+            self.card = card
+            if self._refused_at is None or asked_at >= self._refused_at:
+                self._proved_at = asked_at
         return card
+
+    def _end_standing(self) -> None:
+        with self._lock:
+            self._proved_at, self._refused_at = None, self._clock.now()
 
     def ask(self, request: Any) -> tuple[Challenge, Instant]:
         """Put a challenge into a request of ``httpx2`` or ``httpx``.
@@ -211,7 +224,7 @@ def _first_contact(request: Any) -> Any:
 def _url_of(url: Any) -> str:
     """Return the URL as the agent's configuration would write it, without the query."""
     try:
-        origin = canonical_origin(str(url.copy_with(raw_path=b"/")))
+        origin = canonical_origin(str(url.copy_with(raw_path=b"/", fragment=None)))
     except Misuse:
         raise Refused(Rule.AGENT_PROOF_TARGET, Where(Part.REQUEST, ("url",))) from None
     path: bytes = url.raw_path

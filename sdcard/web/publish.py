@@ -48,6 +48,7 @@ _Receive: TypeAlias = Callable[[], Awaitable[_Message]]
 _Send: TypeAlias = Callable[[_Message], Awaitable[None]]
 
 _METHODS = ("GET", "HEAD")
+_VARY = "Accept, Authorization"
 _ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
 """CORS, for what is the same for everybody: scripts of any origin may read it."""
 _RETRY_AFTER = 60
@@ -128,7 +129,8 @@ class CardApp:
                 return await self._proved(scope, received, found.shown, now)
         except Refused as refusal:
             return _problem(refusal, is_public=not credentials)
-        return _found(found, ",".join(_values(scope, b"if-none-match")), now)
+        varies = _VARY if self._prover is None else f"{_VARY}, {CHALLENGE_HEADER}"
+        return _found(found, ",".join(_values(scope, b"if-none-match")), now, varies)
 
     def _received(self, scope: _Scope) -> ReceivedChallenge | None:
         values = _values(scope, CHALLENGE_HEADER.lower().encode())
@@ -142,7 +144,7 @@ class CardApp:
             selection = select_requested(shown.held, received.request, shown.allowed).selection
         text = await to_thread(self._prover.present, shown, selection, challenge, now)
         body = encode_json({"agent_card": text})
-        about = {"Cache-Control": "no-store", "Vary": f"Accept, Authorization, {CHALLENGE_HEADER}"}
+        about = {"Cache-Control": "no-store", "Vary": f"{_VARY}, {CHALLENGE_HEADER}"}
         return _Answer(200, {**about, **_content(SD_MEDIA_TYPE, body)}, body)
 
 
@@ -204,7 +206,7 @@ async def token_context(cards: PublishedCards, authorization: list[str], now: In
     return context_of(await cards.tokens.scopes(token, now), PUBLIC.name)
 
 
-def _found(found: Representation, known: str, now: Instant) -> _Answer:
+def _found(found: Representation, known: str, now: Instant, varies: str) -> _Answer:
     """Return the representation, or 304 for a client that has it (RFC 9110 13.1.2)."""
     digest = hashlib.sha256(found.media_type.encode() + b"\0" + found.body).digest()
     tag = f'"{encode_base64url(digest)}"'
@@ -213,7 +215,7 @@ def _found(found: Representation, known: str, now: Instant) -> _Answer:
     about = {
         "ETag": tag,
         "Cache-Control": f"{'public' if found.is_public else 'private'}, max-age={age}",
-        "Vary": "Accept, Authorization",
+        "Vary": varies,
         **(_ANY_ORIGIN if found.is_public else {}),
     }
     if known.strip() == "*" or tag in _ENTITY_TAG.findall(known):
@@ -225,7 +227,7 @@ def _problem(refusal: Refused, *, is_public: bool) -> _Answer:
     """Describe the error (RFC 9457), with the header fields of HTTP and OAuth."""
     rule, status = refusal.rule, _STATUS.get(refusal.rule) or _challenge_status(refusal)
     body = encode_json(problem_document(refusal, status))
-    headers = {"Cache-Control": "no-store", "Vary": "Accept, Authorization", **(_ANY_ORIGIN if is_public else {})}
+    headers = {"Cache-Control": "no-store", "Vary": _VARY, **(_ANY_ORIGIN if is_public else {})}
     if status == 401 or rule is Rule.TOKEN_SCOPE:
         headers["WWW-Authenticate"] = f'Bearer realm="agent-card"{_ERRORS.get(rule, "")}'
     elif status == 405:

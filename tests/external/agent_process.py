@@ -101,6 +101,7 @@ def relay(given: dict[str, Any]) -> Any:
         headers = [(name.decode(), value.decode()) for name, value in scope["headers"]]
         dropped = {name.lower() for name in given.get("drop", [])}
         headers = [(name, value) for name, value in headers if name.lower() not in {"host", *dropped}]
+        headers += given.get("add", [])
         for old, new in given.get("replace", []):
             headers = [(name, value.replace(old, new)) for name, value in headers]
         headers.append(("host", given.get("host", given["upstream"].partition("://")[2])))

@@ -239,6 +239,10 @@ ATTACKS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
         {"replace": [['audience="', 'interaction_id="other", audience="']]},
         {"http": TARGET, "fetch": TARGET, "a2a": TARGET},
     ),
+    "another context for the agent's log": (
+        {"add": [["sd-card-interaction", "other"]]},
+        {"http": "challenge.other-interaction", "fetch": "-", "a2a": "challenge.other-interaction"},
+    ),
     "another path": (
         {"paths": {"/tasks": "/other-tasks", CARD: OLD_CARD, "/rpc": "/other"}},
         {"http": TARGET, "fetch": TARGET, "a2a": TARGET},
@@ -262,9 +266,12 @@ ATTACKS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     ),
     "a stripped proof": ({"drop_back": [PROOF_HEADER]}, {"http": MISSING, "fetch": "-", "a2a": "-"}),
 }
-"""What the Service does, and each carrier's refusal. `-` where the attack has no meaning: HTTP and the card fetch have
-no operations in their body; the card fetch and A2A carry the proof in the body, where dropping it is dropping the card
-or changing the answer, which `an old answer` covers."""
+"""What the Service does, and each carrier's refusal. `-` where the attack has no meaning:
+
+- HTTP and the card fetch have no operations in their body.
+- A card fetch belongs to no interaction.
+- The card fetch and A2A carry the proof in the body. To drop it is to change the answer, as `an old answer` does.
+"""
 CASES = [(attack, carrier) for attack, (_, found) in ATTACKS.items() for carrier in THROUGH if found[carrier] != "-"]
 
 

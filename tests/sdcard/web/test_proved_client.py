@@ -12,13 +12,15 @@ import trustme
 from sdcard import ClaimRequest, Misuse, Refused, select_all
 from sdcard.agent_proof import AnyAgent, AnyAudience, ShownCard
 from sdcard.errors import Part, Where
-from sdcard.http_auth import CHALLENGE_HEADER, PROOF_HEADER
+from sdcard.http_auth import CHALLENGE_HEADER, PROOF_HEADER, parse_agent_challenge
+from sdcard.publishing.published import PATHS, SD_MEDIA_TYPE, PublishedCard, PublishedCards
 from sdcard.rules import Rule
 from sdcard.status_list import CheckedAsync
 from sdcard.web.client_auth import SdCardAuth
 from sdcard.web.prove import Proving
 from sdcard.web.proved_client import AgentSession, AsyncProvedTransport, ProvedTransport
 from sdcard.web.proved_client_httpx import HttpxAsyncProvedTransport, HttpxProvedTransport
+from sdcard.web.publish import CardApp
 from tests.sdcard.web.called import AGENT, Late, Recorded, echoes, prover, proving, session
 from tests.sdcard.web.protecting import presenter, protected
 from tests.served import served, trusting
@@ -251,6 +253,26 @@ def test_over_tls_1_3(world: World) -> None:
             assert http.post(f"{url}/tasks", content=b"task").status_code == 200
 
 
+def test_an_earlier_challenge_does_not_give_back_a_standing_that_was_refused(world: World) -> None:
+    of, proves = session(world, ORIGIN), prover(world, ORIGIN)
+    earlier, value = of.challenge("GET", f"{ORIGIN}/tasks")
+    asked_at = of.now()
+    proof = proves.prove(parse_agent_challenge([value]), [("GET", "/tasks")], None, world.clock.now())
+    world.clock.advance(1)
+    refused, _ = of.challenge("GET", f"{ORIGIN}/tasks")
+    with raises_rule("agent-proof.missing", at="presentation"):
+        of.accept([], refused, of.now())
+    assert of.accept([proof], earlier, asked_at).subject == "agent:georoute"
+    assert not of.has_standing()
+
+
+def test_a_fragment_is_no_part_of_the_target(world: World) -> None:
+    request = httpx2.Request("GET", f"{ORIGIN}/tasks?a=b#part")
+    challenge, _ = session(world, ORIGIN).ask(request)
+    assert challenge.target is not None
+    assert (challenge.target.origin, challenge.target.path) == (ORIGIN, "/tasks")
+
+
 # -- the agent's side: any client -------------------------------------------------------------------------------------
 
 
@@ -325,6 +347,46 @@ def test_a_proof_for_head_is_not_made_for_post(world: World) -> None:
     assert (head.status_code, PROOF_HEADER in head.headers) == (200, True)
 
 
+def test_a_proof_for_an_a2a_operation_is_not_made_over_http(world: World) -> None:
+    value = session(world, ORIGIN).challenge("SendMessage", f"{ORIGIN}/rpc")[1]
+
+    async def call() -> list[Any]:
+        sent: list[Any] = []
+        headers = [(CHALLENGE_HEADER.lower().encode(), value.encode())]
+        scope = {"type": "http", "method": "SendMessage", "path": "/rpc", "raw_path": b"/rpc", "headers": headers}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await proving(world, ORIGIN)(scope, None, send)  # type: ignore[arg-type]
+        return sent
+
+    assert b"agent-proof.target" in asyncio.run(call())[1]["body"]
+
+
+@pytest.mark.parametrize(
+    ("named", "sent", "status"),
+    [
+        ("trip-1", ["trip-1"], 200),
+        ("trip-1", [], 200),
+        (None, [], 200),
+        ("trip-1", ["trip-2"], 403),
+        (None, ["trip-2"], 403),
+        ("trip-1", ["trip-1", "trip-2"], 403),
+        ("trip-1", ["trip-1, trip-2"], 403),
+        ("trip-1", [""], 403),
+    ],
+)
+def test_the_interaction_of_the_request_is_that_of_its_challenge(
+    world: World, named: str | None, sent: list[str], status: int
+) -> None:
+    value = session(world, ORIGIN).challenge("POST", f"{ORIGIN}/tasks", named)[1]
+    headers = [(CHALLENGE_HEADER, value), *(("SD-Card-Interaction", one) for one in sent)]
+    answer = ask(proving(world, ORIGIN), headers)
+    assert answer.status_code == status
+    assert status == 200 or answer.json()["rule"] == "challenge.other-interaction"
+
+
 def test_an_app_cannot_answer_in_place_of_the_prover_and_caches_keep_nothing(world: World) -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         headers = [(b"SD-Card-Proof", b"forged~"), (b"Cache-Control", b"public, max-age=60"), (b"vary", b"Accept")]
@@ -336,6 +398,17 @@ def test_an_app_cannot_answer_in_place_of_the_prover_and_caches_keep_nothing(wor
     assert not answer.headers[PROOF_HEADER].startswith("forged")
     assert answer.headers["cache-control"] == "no-store"
     assert answer.headers.get_list("vary", split_commas=True) == ["Accept", "SD-Card-Challenge"]
+
+
+def test_a_cache_does_not_answer_a_challenge_with_a_published_card(world: World) -> None:
+    shown = prover(world, ORIGIN).shown
+    assert shown is not None
+    cards = PublishedCards({"public": PublishedCard.proved(shown(None))})
+    for proves in (None, prover(world, ORIGIN)):
+        answer = ask(CardApp(cards, world.clock, proves), [("Accept", SD_MEDIA_TYPE)], "GET", PATHS[0])
+        assert answer.status_code == 200
+        varies = answer.headers.get_list("vary", split_commas=True)
+        assert varies == ["Accept", "Authorization"] + ([CHALLENGE_HEADER] if proves else [])
 
 
 def test_a_refusal_by_the_app_is_proved_too(world: World) -> None:
