@@ -1,8 +1,9 @@
 """ASGI middleware of a called agent: answers the challenges of clients.
 
 It stands before ``SdCardMiddleware``, so that a refusal is proved too. A request without ``SD-Card-Challenge`` passes
-unchanged. A challenge that the agent must not sign is refused, and the app does not see the request. An ``OPTIONS``
-request with a challenge is answered here: the first contact has no task content.
+unchanged, and the response to a GET or HEAD then varies by that header. A challenge that the agent must not sign is
+refused, and the app does not see the request. An ``OPTIONS`` request with a challenge is answered here: the first
+contact has no task content.
 """
 
 from asyncio import to_thread
@@ -54,7 +55,8 @@ class Proving:
         """Answer a challenge, or let the request pass."""
         values = header_values(scope, CHALLENGE_HEADER) if scope["type"] == "http" else []
         if not values:
-            await self._app(scope, receive, send)
+            can_be_cached = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
+            await self._app(scope, receive, _varying(send) if can_be_cached else send)
             return
         try:
             received = parse_agent_challenge(values)
@@ -98,6 +100,17 @@ class Proving:
         """Sign off the event loop, since a key may be in a token."""
         now, requests = self._clock.now(), [request_line(scope)]
         return encode_proof(await to_thread(self._prover.prove, received, requests, caller, now))
+
+
+def _varying(send: Send) -> Send:
+    """Keep caches from answering a challenge with a response that has no proof."""
+
+    async def send_varying(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", []), (b"vary", CHALLENGE_HEADER.encode())]}
+        await send(message)
+
+    return send_varying
 
 
 def _with(proof: str, headers: Any) -> list[tuple[bytes, bytes]]:

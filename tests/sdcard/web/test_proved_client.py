@@ -409,6 +409,8 @@ def test_a_cache_does_not_answer_a_challenge_with_a_published_card(world: World)
         assert answer.status_code == 200
         varies = answer.headers.get_list("vary", split_commas=True)
         assert varies == ["Accept", "Authorization"] + ([CHALLENGE_HEADER] if proves else [])
+    for method in ("GET", "HEAD"):
+        assert ask(proving(world, ORIGIN), [], method).headers["vary"] == CHALLENGE_HEADER
 
 
 def test_a_refusal_by_the_app_is_proved_too(world: World) -> None:
