@@ -3,7 +3,7 @@
 The body never decides them.
 
 A token is 256 random bits that its bearer sees once. The registry keeps its SHA-256, so a stolen database opens no
-door; since nobody can guess 256 bits, looking a token up by its digest gives nothing away through time.
+door; since no attacker guesses 256 bits, looking a token up by its digest gives nothing away through time.
 """
 
 import base64
@@ -257,7 +257,7 @@ def agent_prefixes(caller: Caller) -> tuple[str, ...] | None:
     """Return the prefixes of agent ids that the caller's token permits; None: any.
 
     Raises:
-        Refused: ``token.limit``, when the token has a limit of a kind that nobody knows.
+        Refused: ``token.limit``, when the token has a limit of an unknown kind.
     """
     for kind in caller.limits:
         if kind not in Limit._value2member_map_:

@@ -231,7 +231,7 @@ def _refusal_of(error: Exception, scope: Scope) -> tuple[Refused, Mapping[str, s
     """Return the refusal and header fields of an error; None when it is unexpected."""
     if isinstance(error, Refused):
         return error, error.headers if isinstance(error, RateLimited) else None
-    if isinstance(error, ClientDisconnect):  # before its request was whole; nobody reads this
+    if isinstance(error, ClientDisconnect):  # before its request was whole; no client reads this
         return Refused(Rule.JSON_MALFORMED, _WHERE), None
     if not isinstance(error, HTTPException):
         return None

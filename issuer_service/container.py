@@ -190,7 +190,7 @@ class Container:
         profile: what is written.
         lifetime: of an SD-Card, in seconds.
         card_signers: whose signatures over an agent card count.
-        published_keys: thumbprints of keys that nobody may register.
+        published_keys: thumbprints of keys that no agent may register.
         proofs: whether Holder keys are registered without proof of possession.
         subject_per: for what an agent has one ``sub``.
         limits, bounds: how much work a caller may ask for.
@@ -200,7 +200,7 @@ class Container:
         readiness: the last result of the check that all parts work.
         rates: the rate limits.
         trusted_proxies: where proxies are whose ``X-Forwarded-For`` counts.
-        request_ids: randomness that names requests; apart from ``salts``, of which nobody may see any.
+        request_ids: randomness that names requests; apart from ``salts``, which must stay secret.
         delegation: what delegation is bounded by.
         console: whether ``/console`` is served.
         renewing: whose turn it is to renew SD-Cards for discovery.

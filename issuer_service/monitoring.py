@@ -228,7 +228,7 @@ _log = logging.getLogger(__name__)
 
 _WHERE = Where(Part.REGISTRY)
 _KEPT_SECONDS = 2
-"""Anybody may ask, so a transaction and a signature, which may be a slow token's, are not made more often."""
+"""Least seconds between two checks: any client may ask, and a check costs a transaction and a signature."""
 _PATIENCE, _COMMIT_PATIENCE = 5.0, 5.0
 """Seconds for the signer, and for the database."""
 _NEEDED = (KeyUse.CARDS, KeyUse.STATUS, KeyUse.AUDIT, KeyUse.TOKENS)

@@ -240,7 +240,7 @@ _LEAST_CAPACITY = 10
 
 
 class RateLimited(Refused):
-    """A refusal that says when to ask again."""
+    """A refusal with the seconds until the next request is allowed."""
 
     def __init__(self, hint: str, seconds: float) -> None:
         super().__init__(Rule.RATE_EXCEEDED, Where(Part.REQUEST), hint)
@@ -348,4 +348,4 @@ class RateLimits:
 UNLIMITED = RateLimits(
     RateLimits.for_addresses(0), RateLimits.for_tokens(0), RateLimits.for_failures(0), RateLimits.for_conflicts(0)
 )
-"""For a registry of a moment, which nobody else can reach."""
+"""No limits, for a temporary registry on loopback."""

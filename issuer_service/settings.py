@@ -172,7 +172,7 @@ class Settings(BaseSettings):
     def in_development(self) -> bool:
         """Whether the Issuer's URL leads nowhere but to this machine.
 
-        Nobody else can rely on such a registry.
+        No other machine can rely on such a registry.
         """
         return is_loopback(urlsplit(self.issuer_url).hostname or "")
 
@@ -187,8 +187,8 @@ def check_issuer_url(text: str) -> str:
 
     It has a scheme, a lower-case host, perhaps a port, and nothing else.
 
-    ``iss`` is compared as text, so there is one spelling. Without TLS anybody between could replace the keys that the
-    registry publishes; plain http is for loopback alone.
+    ``iss`` is compared as text, so there is one spelling. Without TLS an attacker on the network could replace the
+    keys that the registry publishes; plain http is for loopback alone.
 
     SD-JWT VC 4.1.
 

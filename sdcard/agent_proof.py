@@ -248,7 +248,7 @@ class ThisAgent:
 
 @dataclass(frozen=True, slots=True)
 class AnyAgent:
-    """The decision to accept whichever agent a trusted Issuer knows at an origin."""
+    """The decision to accept any agent of a trusted Issuer at an origin."""
 
     reason: str
 

@@ -45,7 +45,7 @@ def problem_document(refusal: Refused, status: int) -> JsonObject:
 def named_rule(data: bytes) -> Rule | None:
     """Read the rule that a problem document of another party names.
 
-    Nobody vouches for it. None where it names no rule of ours; nothing else of the document is used.
+    It is not authenticated. None where it names no rule of ours; nothing else of the document is used.
     """
     if len(data) > MAX_PROBLEM:
         return None
@@ -103,7 +103,7 @@ _Parameters: TypeAlias = dict[str, str]
 class ReceivedChallenge:
     """A challenge as it arrived, and what is requested with it.
 
-    Nobody vouches for it yet. ``service`` is the Service that the answer goes through, if any.
+    It is not authenticated yet. ``service`` is the Service that the answer goes through, if any.
     """
 
     challenge: Challenge

@@ -3,7 +3,7 @@
 See decision 0010.
 
 An answer holds SD-Cards whole, which the registry does not keep. So it is kept sealed, for a day, under a key that
-follows from the bearer token: of a token the registry knows a digest, and nobody has both but the caller.
+follows from the bearer token: the registry knows only the token's digest, so only the caller has both.
 """
 
 import hashlib

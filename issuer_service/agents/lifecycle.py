@@ -72,7 +72,7 @@ async def change_keys(
 ) -> bytes:
     """Issue a Batch like the agent's last one, bound to other keys.
 
-    The old keys stay the agent's: nobody gets them.
+    The old keys stay the agent's: no other agent can register them.
 
     Raises:
         Refused: as ``renew_agent``.
@@ -273,7 +273,7 @@ def _context(name: str, rows: Sequence[IssuedRow]) -> IssuedForContext:
 async def delete_agent(container: Container, caller: Caller, agent_id: str) -> AgentDeleted:
     """Revoke an agent's SD-Cards and forget it, except for its id and keys.
 
-    Nobody else is given that id or those keys.
+    No other subject can register that id or those keys.
 
     Raises:
         Refused: ``token.limit``; ``agent.unknown``.

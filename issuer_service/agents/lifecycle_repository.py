@@ -41,7 +41,7 @@ from sdcard.status_list import StatusValue
 
 _REQUEST = Where(Part.REQUEST)
 _CLEANED = 100
-"""Rows that one write clears away at most, so that nobody waits long for what others left behind."""
+"""Most expired rows that one write deletes, so that each write takes a short time."""
 _AT = bindparam("at", type_=BigInteger)
 _THIS_ANSWER = answers.c.digest == bindparam("this_answer")
 _ANSWER_COUNTS = in_force_for(KEPT_SECONDS, answers.c.expires_at, _AT)

@@ -54,7 +54,7 @@ class Terms:
     Attributes:
         policy: the contexts on offer.
         profile: what is in the clear.
-        published_keys: thumbprints of keys that nobody may register.
+        published_keys: thumbprints of keys that no agent may register.
         issuer_keys: those of the Issuer, next ones and last ones too: it does not vouch for itself.
         limits: how much work a card may make.
         now: the present instant; it decides which agreements are in force.
@@ -318,7 +318,7 @@ def _plan(card: Card, asked: ContextRequested, partner: Partner | None, where: W
 
 
 def _no_agreement(plan: DisclosurePlan, document: Mapping[str, Any], number: int) -> list[Finding]:
-    """Say that a partner sees no more than anybody.
+    """Report that a partner sees no more than the public.
 
     Unknown, expired and coming agreements look alike from here.
     """

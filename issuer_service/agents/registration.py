@@ -262,7 +262,7 @@ def check_work(registration: Registration, bounds: Bounds) -> None:
 
 
 def _is_small(registration: Registration, bounds: Bounds) -> bool:
-    """Whether making the Batch holds nobody up."""
+    """Whether making the Batch delays no other request."""
     cards, disclosures, size = _work_of(registration)
     weight = _DISCLOSURES_PER_CARD * cards + disclosures
     return weight <= bounds.batch_at_once_disclosures and size <= bounds.batch_at_once_bytes

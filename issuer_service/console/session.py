@@ -231,7 +231,7 @@ _ENVIRONMENT.globals |= {"Scope": Scope, "CSRF_FIELD": CSRF_FIELD}
 
 
 def page(template: str, session: Session | None, status: HTTPStatus = HTTPStatus.OK, **values: Any) -> Response:
-    """A page for a signed-in user, or for nobody."""
+    """A page for a signed-in user, or for a visitor without a session."""
     text = _ENVIRONMENT.get_template(template).render(session=session, **values)
     return Response(text, status, {**HEADERS, **NO_STORE}, "text/html; charset=utf-8")
 

@@ -22,7 +22,7 @@ from issuer_service.status.records import EXPIRED_LATELY, STATUS_CHANGES
 # to a reader who does not have the database.
 
 SIZE = 16
-"""Bytes of a digest. Without the key nobody can look for two values with one digest."""
+"""Bytes of a digest. An attacker without the key cannot search for two values with one digest."""
 KEY_BYTES = 32
 ADOPTS, GONE, KEYS, PUBLIC, ROWS, RUNS = "adopts", "gone", "keys", "public_at", "rows", "runs"
 """Members of the JSON text in ``audit.state``."""

@@ -61,7 +61,7 @@ agents = Table(
     Column("deleted_at", BigInteger),
     Index("ix_agents_subject", "subject", "agent_id"),
 )
-"""A row stays when its agent is deleted: id and subject, so that nobody else is given them, and an empty card."""
+"""A row stays when its agent is deleted: id and subject, so that no other subject gets them, and an empty card."""
 
 holder_keys = Table(
     "holder_keys",

@@ -144,7 +144,7 @@ class RevocationRow:
         client: the subject that asks.
         kind: what token: ``delegated``, ``opaque`` or ``jwt``.
         token: its ``jti``, or its digest.
-        expires_at: from when on nobody needs to remember it.
+        expires_at: the instant from which the row is not needed.
     """
 
     at: int

@@ -125,7 +125,7 @@ async def _issue(container: Container, delegation: Delegation, row: ExchangeRow,
 
 
 async def _approved(container: Container, row: ExchangeRow, grant: GrantRow, handle: str | None) -> None:
-    """Have a person asked, where a scope wants it and nobody was."""
+    """Ask a person, when a scope requires approval and there is none yet."""
     if handle is not None or not set(row.scopes) & set(grant.sensitive):
         return
     named = container.salts.draw(1).hex()

@@ -63,7 +63,7 @@ class KeyRing:
     Args:
         database: has them, sealed.
         vault: opens them.
-        clock: says when they are to be read again.
+        clock: decides when the keys are read again.
         sign_with: ``kid`` of a key that signs SD-Cards here instead of the active one, until it is retired.
     """
 

@@ -130,7 +130,7 @@ class Vault:
         """The public half, which is not to be believed before the row was opened.
 
         Raises:
-            Refused: ``key.…``, for a key that nobody may use.
+            Refused: ``key.…``, for a key that must not be used.
         """
         public = parse_public_jwk(row.public_jwk, _WHERE)
         check_not_published(public, PUBLISHED_KEYS, _WHERE)
@@ -145,7 +145,7 @@ class Vault:
 
         Raises:
             Misuse: when it was sealed with another key-encryption key, or changed; or is in a token that is not this.
-            Refused: ``key.…``, for a key that nobody may use.
+            Refused: ``key.…``, for a key that must not be used.
         """
         public, content = self.public_key(row), self.content(row)
         signer: Signer | None = None

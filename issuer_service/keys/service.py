@@ -150,7 +150,7 @@ async def add_token_key(database: Database, vault: Vault, use: KeyUse, now: Inst
         return await _add(database, vault.kek, use, public, content, now)
     except Exception as error:  # of any kind: the key pair exists in the token, and is destroyed before it goes on
         if isinstance(error, Refused) and error.rule is Rule.STORE_UNAVAILABLE:
-            _log.error("the PKCS#11 token may have a key that nobody uses: %s", label)
+            _log.error("the PKCS#11 token may have an unused key: %s", label)
         else:
             token.destroy(key_id, label)
         raise

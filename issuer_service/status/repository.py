@@ -108,8 +108,8 @@ def drop_expired(connection: Connection, at: int) -> bool:
 
     Return whether there was one.
 
-    From the expiry on nobody is served the list. Its rows stay for a while, so a clock that is ahead takes no list away
-    for longer than it is ahead.
+    From the expiry on the registry does not serve the list. Its rows stay for a while, so a clock that is ahead takes
+    no list away for longer than it is ahead.
 
     Its id is random and was never given twice, so nothing else will have its address.
     """

@@ -99,7 +99,7 @@ def fetch_card(
         egress: addresses that may be connected to, beside public addresses.
         token: a bearer token for cards that are not for everybody. It is sent to the address and below it.
         profile: what a well-formed SD-Card is.
-        challenges: makes a challenge for each address. Without it, nobody is asked for a proof and the card is an
+        challenges: makes a challenge for each address. Without it, no host is asked for a proof and the card is an
             ``UnprovedCard``.
 
     Raises:

@@ -199,7 +199,7 @@ def prepare_sqlite(patience: float, connection: Any, record: Any) -> None:
         file = cursor.fetchone()[2]
         cursor.close()
     except sqlite3.Error:
-        connection.close()  # nobody else knows of it yet
+        connection.close()  # no other code has it yet
         raise
     record.info["file"] = (file, identity_of(file))
 
@@ -235,7 +235,7 @@ def make_durable(connection: Any, _: object) -> None:
         cursor.close()
         connection.commit()
     except BaseException:
-        connection.terminate()  # nobody else knows of it yet
+        connection.terminate()  # no other code has it yet
         raise
 
 

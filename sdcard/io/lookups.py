@@ -5,7 +5,7 @@ Each is one statement.
 A look-up is tried at once: with SQLite in the event loop itself, where it costs less than handing it to a thread, and
 with PostgreSQL on a connection that does nothing else. What is not done within milliseconds is broken off and begun
 again where the slow ones are, few at a time; what is not done there within ``seconds`` is refused. So a question that
-is slow to answer holds up other slow ones and nobody else.
+is slow to answer holds up other slow ones only.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ Rows: TypeAlias = Sequence[Sequence[Any]]
 AT_ONCE = 0.004
 """Seconds that SQLite may keep the event loop. One look-up takes some 0.05 ms."""
 ON_THE_SERVER = 0.05
-"""The same for PostgreSQL, where nobody but the connection waits."""
+"""The same for PostgreSQL, where only the connection waits."""
 SLOW_AT_ONCE = 2
 """Slow look-ups that run at one time, of one process."""
 QUICK_CONNECTIONS = 4
@@ -178,7 +178,7 @@ class SqliteLookups:
         return rows, self._open() if self._own is None else None
 
     def _open(self) -> _Own:
-        """A connection that waits for nobody, and looks at the clock."""
+        """A connection that does not wait for locks, and checks its deadline."""
         connection = self._engine.raw_connection()
         driver, file = connection.driver_connection, connection.info["file"]
         assert isinstance(driver, sqlite3.Connection)
@@ -300,6 +300,6 @@ class _Lane:
         return connection
 
     async def close(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close the unused connections."""
         while self._idle:
             await self._idle.pop().close()

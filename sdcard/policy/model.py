@@ -106,9 +106,8 @@ class DisclosurePolicy:
             agreement: what *federation* shows; a registration's list then selects from it.
 
         Raises:
-            Refused: ``context.unknown``; for every entry ``path.malformed``, ``disclose.unknown`` with the nearest
-            known
-                name, or ``disclose.beyond-ceiling``.
+            Refused: ``context.unknown``; for every entry ``path.malformed``, ``disclose.beyond-ceiling``, or
+                ``disclose.unknown`` with the nearest known name.
         """
         decisive = self.context(context, where)
         if context == FEDERATION.name and agreement is None:

@@ -153,7 +153,8 @@ class SdCardMiddleware:
         max_lifetime: seconds that an SD-Card may live at most, as ``Acceptance`` has it.
         origin: our own ``https://host``, when it is not the audience. A challenge is for one origin, method and path.
         issuer_keys: the present keys of the policy's Issuers, such as ``IssuerKeys(policy.issuers)``; without, those
-            that the policy lists. Nobody whom the policy does not list is admitted, nor anybody once it has expired.
+            that the policy lists. An Issuer that the policy does not list is never admitted, and no Issuer is once
+            the list has expired.
         cache: stores verified SD-Cards; give the middlewares of one process the same. None creates one.
 
     Raises:

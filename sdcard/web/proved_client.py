@@ -243,7 +243,7 @@ def may_explain(response: Any) -> bool:
 def explained(error: BaseException, response: Any) -> BaseException:
     """Name the rule of the agent in the refusal of a missing proof.
 
-    Nobody vouches for the response. It only makes the refusal clearer.
+    The response is not authenticated. It only makes the refusal clearer.
     """
     if isinstance(error, Refused) and error.rule is Rule.AGENT_PROOF_MISSING and may_explain(response):
         rule = named_rule(response.content)

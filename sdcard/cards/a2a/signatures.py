@@ -1,7 +1,7 @@
 """A2A card signatures: verification with trusted keys, and signing in two steps.
 
 The keys come from a trusted set alone. A header names a key of the set by ``kid``; it never contains a key or its
-address (RFC 8725 3.10), and the algorithm is the key's. Nobody signs the unprotected header, so nothing in it counts.
+address (RFC 8725 3.10), and the algorithm is the key's. The unprotected header is not signed, so nothing in it counts.
 A2A 8.4, SD-Card T-32.
 """
 
@@ -63,7 +63,7 @@ def parse_card_signers(
 
     Raises:
         Refused: ``trust.malformed`` if it is not a JWKS; a rule of the encodings; the reasons for all entries, such as
-            ``key.published`` for a key that anybody can sign with, if none is usable.
+            ``key.published`` for a key whose private half is published, if none is usable.
     """
 
     def parse(entry: object, where: Where) -> PublicKey:

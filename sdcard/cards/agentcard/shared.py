@@ -58,7 +58,7 @@ MAX_AGE = 3600
 def compare_with_source(card: Card, source: str) -> Iterator[Finding]:
     """Find an endpoint whose scheme differs from that of the card's own URL (AEV-20).
 
-    Over plain HTTP, anybody on the way can put another endpoint into a card.
+    Over plain HTTP, an attacker on the network can put another endpoint into a card.
 
     Args:
         card: an AgentCard.
