@@ -1,65 +1,17 @@
-"""Discovery requests, responses and cursors."""
+"""Discovery requests and responses."""
 
-import hashlib
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from issuer_service.agents.schemas import REQUEST, Given, Section, read_section, without_nulls
 from sdcard.cards.model import Criterion
-from sdcard.encoding import decode_base64url, encode_base64url, parse_json_object
-from sdcard.errors import Finding, Part, Refused, Where
-from sdcard.instants import MAX_SKEW, Instant, Lifetime
+from sdcard.encoding import parse_json_object
+from sdcard.errors import Finding, Refused
 from sdcard.limits import MOST_RESULTS
 from sdcard.paths import Place
 from sdcard.policy.plan import Term, query_terms
 from sdcard.rules import Rule
-from sdcard.salts import SALT_BYTES, SaltSource
-
-# -- Cursors: a sealed page position for one token, query and audience. Pure ------------------------------------------
-# A cursor expires.
-#
-# A cursor says nothing to its bearer, not even by its length: a position would tell how many agents there are. Each
-# has a key of its own, made from the registry's secret and 128 random bits, so no nonce is ever used twice.
-
-LIFETIME = 600
-"""Seconds to fetch the next page in."""
-
-_NONCE = bytes(12)
-_NUMBER = 8
-_WHERE = Where(Part.REQUEST, ("cursor",))
-
-
-def seal_cursor(position: int, binding: bytes, secret: bytes, now: Instant, salts: SaltSource) -> str:
-    """A cursor to go on behind a position; ``binding`` says for whom and what."""
-    salt = salts.draw(1)
-    content = position.to_bytes(_NUMBER, "big", signed=True) + (int(now) + LIFETIME).to_bytes(_NUMBER, "big")
-    return encode_base64url(salt + _cipher(secret, salt).encrypt(_NONCE, content, binding))
-
-
-def open_cursor(cursor: str, binding: bytes, secret: bytes, now: Instant) -> int:
-    """The position that a cursor was made for.
-
-    Raises:
-        Refused: ``cursor.invalid`` for one that was made up, changed, made for something else, or has expired: all
-            alike.
-    """
-    try:
-        sealed = decode_base64url(cursor, _WHERE)
-        content = _cipher(secret, sealed[:SALT_BYTES]).decrypt(_NONCE, sealed[SALT_BYTES:], binding)
-    except (Refused, InvalidTag):
-        raise Refused(Rule.CURSOR, _WHERE, "Ask again without one.") from None
-    ends_at = int.from_bytes(content[_NUMBER:], "big")
-    if not Lifetime(ends_at - LIFETIME, ends_at).covers(now, MAX_SKEW):
-        raise Refused(Rule.CURSOR, _WHERE, "Ask again without one.")
-    return int.from_bytes(content[:_NUMBER], "big", signed=True)
-
-
-def _cipher(secret: bytes, salt: bytes) -> AESGCM:
-    return AESGCM(hashlib.blake2b(b"discovery cursor" + salt, key=secret, digest_size=32).digest())
-
 
 # -- The shape of a discovery request (SD-Card 4.2, 5.3.1), and of its answer -----------------------------------------
 

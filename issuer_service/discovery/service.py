@@ -8,9 +8,10 @@ from issuer_service.agents.audiences import as_texts, decided_by
 from issuer_service.agents.schemas import REQUEST
 from issuer_service.container import Container
 from issuer_service.discovery import repository
+from issuer_service.discovery.cursors import open_cursor, seal_cursor
 from issuer_service.discovery.records import MOST_CHARACTERS, START, Audience, DiscoveryQuery, FoundPage, FoundRow
 from issuer_service.discovery.renewal import renew
-from issuer_service.discovery.schemas import DiscoveryRequest, open_cursor, read_discovery, seal_cursor
+from issuer_service.discovery.schemas import DiscoveryRequest, read_discovery
 from sdcard.encoding import encode_json
 from sdcard.errors import Refused
 from sdcard.instants import Instant, Lifetime
