@@ -10,13 +10,13 @@ from functools import cache
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from benchmarks.work import AUDIENCE, CARD, ISSUER, NONCE, SELECTIVE, SHOWN, Work
+from sdcard.acceptance import Acceptance
 from sdcard.cards.a2a.v1_0 import FORMAT
 from sdcard.cards.model import Card
 from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject
 from sdcard.holder import HeldSdCard, accept_sd_card, select_paths
 from sdcard.holder import present as present_sd_card
 from sdcard.io.system import SystemSalts
-from sdcard.issued import Acceptance
 from sdcard.issuer import Issuer, issue_sd_card, rounded_validity
 from sdcard.jose.jws import InMemorySigner
 from sdcard.key_binding import Answering, Challenge, ConsumedByCaller

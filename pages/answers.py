@@ -19,8 +19,8 @@ ANSWERS = {
 SD_CARD = """
 SDC-1 | met | sdcard/io/issuer_metadata.py:IssuerKeys issuer_service/wellknown.py:issuer_metadata | tests/sdcard/io/test_issuer_metadata.py tests/issuer_service/test_wellknown.py | Resolving refreshes the keys of a listed Issuer, and never makes one trusted.
 SDC-2 | met | sdcard/issuer.py:prepare_sd_card issuer_service/agents/registration.py:issue | tests/issuer_service/agents/test_lifecycle.py | `sub` is `agent:` and the agent's id, unless the operator chose [pairwise subjects](linkability.md#pairwise-subjects).
-SDC-3 | met | sdcard/issuer.py:Validity sdcard/instants.py:parse_numeric_date sdcard/issued.py:check_terms | tests/sdcard/sdjwt/test_verification.py | Whole seconds are written. A fraction is read; a bool or a string is not.
-SDC-4 | met | sdcard/issued.py:check_issued sdcard/profile.py:SD_CARD | tests/sdcard/test_issued.py |
+SDC-3 | met | sdcard/issuer.py:Validity sdcard/instants.py:parse_numeric_date sdcard/acceptance.py:check_terms | tests/sdcard/sdjwt/test_verification.py | Whole seconds are written. A fraction is read; a bool or a string is not.
+SDC-4 | met | sdcard/acceptance.py:check_issued sdcard/profile.py:SD_CARD | tests/sdcard/test_acceptance.py |
 SDC-5 | met | sdcard/jose/claims.py:parse_confirmed_key sdcard/jose/keys.py:parse_public_jwk | tests/sdcard/sdjwt/test_verification.py tests/sdcard/jose/test_keys.py |
 SDC-6 | met | sdcard/profile.py:NEVER_SELECTIVE sdcard/cards/a2a/shared.py | tests/sdcard/cards/a2a/test_shared.py tests/sdcard/test_profile.py | For A2A cards. AgentCard and KNO show an id always, and `description` selectively; `url` is selective but in the profile `agent-sd-jwt-02`.
 SDC-7 | met | sdcard/policy/context.py sdcard/cards/a2a/shared.py | tests/sdcard/cards/a2a/test_shared.py tests/sdcard/policy/test_plan.py | By element and member too, not only whole claims.
@@ -67,7 +67,7 @@ T-15 | met | sdcard/sdjwt/verification.py:process_payload | tests/sdcard/sdjwt/t
 T-16 | met | sdcard/sdjwt/verification.py:process_payload | tests/sdcard/sdjwt/test_verification.py | Refused, `disclosure.unreferenced`.
 T-17 | met | sdcard/salts.py | tests/sdcard/test_issuer.py | Fresh salts, so no digest is that of another card.
 T-18 | met | sdcard/key_binding.py:bind | tests/sdcard/test_key_binding.py |
-T-19 | met | sdcard/jose/keys.py:check_not_published | tests/sdcard/test_issued.py tests/sdcard/sdjwt/test_verification.py tests/issuer_service/agents/test_reading.py | Refused, `key.published`, as an Issuer's key and as a Holder's.
+T-19 | met | sdcard/jose/keys.py:check_not_published | tests/sdcard/test_acceptance.py tests/sdcard/sdjwt/test_verification.py tests/issuer_service/agents/test_reading.py | Refused, `key.published`, as an Issuer's key and as a Holder's.
 T-20 | met | sdcard/issuer.py:rounded_validity issuer_service/settings.py:Settings | tests/sdcard/test_issuer.py | Seven days or more by default, ninety at most.
 T-21 | others | | | Differences within the draft's text; nothing of ours depends on it.
 T-22 | met | sdcard/cards/a2a/shared.py | tests/sdcard/cards/a2a/test_v0.py | An extension without `uri` is a finding.

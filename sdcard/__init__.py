@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sdcard.acceptance import Acceptance
     from sdcard.admission import AdmissionPolicy, NothingRequired, Required, check_admission
     from sdcard.cards.a2a.signatures import CardSigners, parse_card_signers, prepare_card_signature
     from sdcard.cards.conversion import Conversion
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
         select_requested,
     )
     from sdcard.instants import FreshnessWindow, Instant
-    from sdcard.issued import Acceptance
     from sdcard.issuer import Issuer, SdCard, issue_sd_card, prepare_batch, prepare_sd_card, rounded_validity
     from sdcard.jose.jws import InMemorySigner, Signer
     from sdcard.jose.keys import PublicKey, parse_public_jwk
@@ -145,6 +145,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "acceptance": "Acceptance",
     "admission": "AdmissionPolicy NothingRequired Required check_admission",
     "cards.a2a.signatures": "prepare_card_signature CardSigners parse_card_signers",
     "cards.conversion": "Conversion",
@@ -159,7 +160,6 @@ _HOMES = {
     "holder": "HeldSdCard RequestAnswered accept_sd_card disclose present select_all select_context select_paths "
     "select_requested",
     "instants": "FreshnessWindow Instant",
-    "issued": "Acceptance",
     "issuer": "Issuer SdCard issue_sd_card prepare_batch prepare_sd_card rounded_validity",
     "jose.jws": "InMemorySigner Signer",
     "jose.keys": "PublicKey parse_public_jwk",

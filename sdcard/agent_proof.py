@@ -19,13 +19,13 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Protocol, TypeAlias
 
+from sdcard.acceptance import Acceptance
 from sdcard.claim_request import ClaimRequest
 from sdcard.encoding import JsonValue, encode_base64url, encode_json
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.holder import HeldSdCard, Selection, disclose, present, select_requested
 from sdcard.http_auth import ReceivedChallenge, is_header_text
 from sdcard.instants import MAX_PAST, FreshnessWindow, Instant, Lifetime
-from sdcard.issued import Acceptance
 from sdcard.jose.claims import same_text
 from sdcard.jose.jws import Signer
 from sdcard.key_binding import AGENT_NONCE, Answering, Challenge, ChallengeRecord, RequestTarget

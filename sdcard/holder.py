@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from sdcard.acceptance import Acceptance, IssuedSdCard, card_members, check_issued
 from sdcard.cards.detect import format_of
 from sdcard.cards.model import Card
 from sdcard.cards.partial import PartialCard
@@ -10,7 +11,6 @@ from sdcard.claim_request import ClaimRequest
 from sdcard.disclosable import Treatment, shows, treatments
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
-from sdcard.issued import Acceptance, IssuedSdCard, card_members, check_issued
 from sdcard.jose.jws import Signer, parse_jws
 from sdcard.jose.keys import PublicKey
 from sdcard.key_binding import Challenge, bind

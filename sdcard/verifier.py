@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import NamedTuple
 
+from sdcard.acceptance import Acceptance, IssuedSdCard, check_issued
 from sdcard.cards.partial import PartialCard
 from sdcard.claim_request import ClaimRequest
 from sdcard.encoding import copied
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
-from sdcard.issued import Acceptance, IssuedSdCard, check_issued
 from sdcard.jose.jws import SignatureCheck
 from sdcard.jose.keys import PublicKey
 from sdcard.key_binding import (

@@ -26,9 +26,8 @@ PACKAGES = (*FOLDERS[:-3], "helpers of tests", "benchmarks", "tests", ".ci")
 ROOMS = words("""
     acceleration rules errors limits verification_cache instants profile pairwise encoding paths claim_request salts
     lenient disclosable urls jose trust audit_chain oauth sdjwt key_binding nonces possession status_list dpop
-    delegation cards policy linkability issued requesting issuer holder verifier parallel_verifier http_auth agent_proof
-    admission
-    publishing vectors io web cli
+    delegation cards policy linkability acceptance requesting issuer holder verifier parallel_verifier http_auth
+    agent_proof admission publishing vectors io web cli
     """)
 """Folders and modules of the core. Each imports from those before it."""
 LAYERS = ("records", "repository", "", "endpoints")
@@ -55,7 +54,7 @@ COLUMNS = {
 }
 """What each folder of the two columns, tokens and cards, may know of them."""
 CARDS = {"cards", "card signatures", "policy"}
-BRIDGES = {"issuer", "holder", "verifier", "issued", "card signatures"}
+BRIDGES = {"issuer", "holder", "verifier", "acceptance", "card signatures"}
 """Where the columns meet."""
 
 WORLDLY = words("""

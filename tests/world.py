@@ -48,11 +48,11 @@ from sdcard import (
     select_all,
     verify_presentation,
 )
+from sdcard.acceptance import Acceptance
 from sdcard.cards.detect import read_card
 from sdcard.encoding import JsonObject, JsonValue, encode_base64url, encode_json
 from sdcard.holder import Selection
 from sdcard.io.replay_cache import MemoryChallengeRecord, MemoryReplayRecord
-from sdcard.issued import Acceptance
 from sdcard.issuer import Validity
 from sdcard.jose.algorithms import EC_PARAMETERS, DigestAlgorithm, SignatureAlgorithm
 from sdcard.jose.jws import join_signature

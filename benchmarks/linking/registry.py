@@ -28,10 +28,10 @@ from issuer_service.keys.sealing import Vault, create_key_encryption_key
 from issuer_service.keys.service import make_missing
 from issuer_service.settings import SubjectPer
 from sdcard import DEFAULT_POLICY, InMemorySigner, TrustedIssuers
+from sdcard.acceptance import Acceptance
 from sdcard.holder import HeldSdCard, Selection, accept_sd_card, present, select_all, select_paths
 from sdcard.instants import Instant
 from sdcard.io.database import open_database
-from sdcard.issued import Acceptance
 from sdcard.issuer import DAY, DEFAULT_LIFETIME
 from sdcard.key_binding import new_challenge
 from sdcard.paths import ClaimPath

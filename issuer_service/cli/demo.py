@@ -12,6 +12,7 @@ import typer
 from cryptography.hazmat.primitives.asymmetric import ec
 from rich.text import Text
 
+from sdcard.acceptance import Acceptance
 from sdcard.cards.detect import parse_card
 from sdcard.cli.app import EXIT_REFUSED
 from sdcard.cli.options import AsJson
@@ -22,7 +23,6 @@ from sdcard.holder import HeldSdCard, accept_sd_card, present, select_all
 from sdcard.instants import Instant
 from sdcard.io.replay_cache import MemoryChallengeRecord
 from sdcard.io.system import SystemClock, SystemSalts
-from sdcard.issued import Acceptance
 from sdcard.issuer import Issuer, SdCard, issue_sd_card, rounded_validity
 from sdcard.jose.jws import InMemorySigner
 from sdcard.key_binding import Answering, Challenge, bind

@@ -1,4 +1,4 @@
-"""Cursors: a sealed page position for one token, query and audience, until it expires.
+"""Cursors: sealed page positions for one token, query and audience.
 
 A cursor tells its bearer nothing, not even by its length: a position would tell how many agents there are. Each cursor
 has a key of its own, made from the registry's secret and 128 random bits, so no nonce is used twice.

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from sdcard.acceptance import Acceptance
 from sdcard.cli.options import (
     AsJson,
     Now,
@@ -20,7 +21,6 @@ from sdcard.cli.trust import TrustFile, TrustSigner, read_trust
 from sdcard.errors import Misuse, Part, Where
 from sdcard.holder import HeldSdCard, Selection, accept_sd_card, present, select_all, select_context, select_paths
 from sdcard.io.system import MAX_COARSE, SystemSalts
-from sdcard.issued import Acceptance
 from sdcard.key_binding import Challenge, new_challenge
 from sdcard.paths import ClaimPath
 from sdcard.policy.model import DisclosurePolicy

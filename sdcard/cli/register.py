@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sdcard.acceptance import Acceptance
 from sdcard.cards.detect import read_card
 from sdcard.cards.documents import read_document
 from sdcard.cli.options import (
@@ -34,7 +35,6 @@ from sdcard.encoding import JsonObject, JsonValue, encode_json
 from sdcard.errors import Misuse
 from sdcard.holder import accept_sd_card
 from sdcard.io.system import SystemClock
-from sdcard.issued import Acceptance
 from sdcard.jose.jws import Signer
 from sdcard.jose.keys import PublicKey
 from sdcard.policy.context import FEDERATION

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from sdcard.acceptance import Acceptance
 from sdcard.agent_proof import ShownCard
 from sdcard.encoding import encode_json, frozen
 from sdcard.errors import Misuse, Refused
@@ -19,7 +20,6 @@ from sdcard.holder import HeldSdCard, accept_sd_card, select_all
 from sdcard.instants import Clock, Lifetime
 from sdcard.io.private_files import write_private_file
 from sdcard.io.registry_client import Registry
-from sdcard.issued import Acceptance
 from sdcard.jose.jws import Signer
 from sdcard.jose.keys import PublicKey
 from sdcard.lenient import lenient_token

@@ -325,9 +325,7 @@ def open_database(url: str, patience: float = 10.0, look_up_seconds: float = 2.0
             lookups = SqliteLookups(engine, look_up_seconds)
         else:
             engine = create_async_engine(parsed, poolclass=AsyncAdaptedQueuePool, pool_timeout=patience, **ways)
-            beside = create_async_engine(
-                parsed, poolclass=NullPool, **ways
-            )  # no request waits there for readers
+            beside = create_async_engine(parsed, poolclass=NullPool, **ways)  # no request waits there for readers
             lookups = PostgresqlLookups(beside, look_up_seconds)
     except (exc.ArgumentError, exc.InvalidRequestError, ImportError, ValueError):
         raise Misuse(

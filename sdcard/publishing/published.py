@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from sdcard.acceptance import IssuedSdCard
 from sdcard.agent_proof import ShownCard
 from sdcard.cards.agentcard import shared as discovery
 from sdcard.cards.detect import read_card
@@ -16,7 +17,6 @@ from sdcard.encoding import encode_json, frozen
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.holder import HeldSdCard, Selection, disclose, partial_card
 from sdcard.instants import Instant
-from sdcard.issued import IssuedSdCard
 from sdcard.policy.context import PUBLIC
 from sdcard.publishing.tokens import NO_TOKENS, TokenSource
 from sdcard.rules import Rule

@@ -13,6 +13,7 @@ from http import HTTPStatus
 from inspect import isawaitable
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+from sdcard.acceptance import Acceptance
 from sdcard.admission import AdmissionPolicy, check_admission
 from sdcard.encoding import encode_json
 from sdcard.errors import Misuse, Part, Refused, Where
@@ -26,7 +27,6 @@ from sdcard.http_auth import (
     problem_document,
 )
 from sdcard.instants import Clock, FreshnessWindow, Instant
-from sdcard.issued import Acceptance
 from sdcard.jose.claims import MAX_NONCE_LENGTH
 from sdcard.key_binding import (
     Answering,

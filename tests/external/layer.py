@@ -3,9 +3,9 @@
 from collections.abc import Collection
 
 from sdcard import Acceptance, Instant, Limits, PublicKey, TrustedIssuers
+from sdcard.acceptance import VerifiedSdJwt, check_terms
 from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Where
-from sdcard.issued import VerifiedSdJwt, check_terms
 from sdcard.jose.claims import parse_confirmed_key
 from sdcard.jose.jws import parse_jws, verify_jws
 from sdcard.sdjwt.model import SdJwt

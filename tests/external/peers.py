@@ -24,9 +24,9 @@ from sdcard import (
     select_all,
     select_paths,
 )
+from sdcard.acceptance import VerifiedSdJwt
 from sdcard.encoding import JsonObject, encode_base64url
 from sdcard.errors import Part, Where
-from sdcard.issued import VerifiedSdJwt
 from sdcard.key_binding import ConsumedByCaller, verify_key_binding
 from sdcard.sdjwt.model import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
 from tests.external.layer import holder_key_of, verify_sd_jwt

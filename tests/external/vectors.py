@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from sdcard import Answering, Challenge, Instant, Limits, PublicKey, Refused, Rule
+from sdcard.acceptance import VerifiedSdJwt
 from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Where
-from sdcard.issued import VerifiedSdJwt
 from sdcard.jose.keys import parse_public_jwk
 from sdcard.key_binding import ConsumedByCaller, check_single_use, verify_key_binding
 from sdcard.sdjwt.model import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt

@@ -28,12 +28,12 @@ from issuer_service.db.migrations import upgrade
 from issuer_service.server import address_of, bind, running, serve, tls_context
 from issuer_service.settings import Settings
 from sdcard import Misuse, TrustedIssuers, Where, accept_sd_card
+from sdcard.acceptance import Acceptance
 from sdcard.errors import Part
 from sdcard.io.database import open_database
 from sdcard.io.egress_policy import EgressPolicy
 from sdcard.io.issuer_metadata import IssuerKeys
 from sdcard.io.system import SystemClock, SystemSalts
-from sdcard.issued import Acceptance
 from sdcard.trust import parse_key_set
 from tests.issuer_service.desk import HOLDER, Desk, jwk, request, request_with_card
 from tests.world import NOW, example, key, raises_rule

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sdcard import AGENT_SD_JWT_02, SD_CARD, Misuse, Profile
-from sdcard.issued import Acceptance
+from sdcard.acceptance import Acceptance
 from sdcard.profile import FIXED, PROFILES
 from sdcard.status_list import StatusReference
 from tests.world import REMOVED, World, decode_part, example, payload_of, raises_rule

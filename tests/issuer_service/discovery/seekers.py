@@ -3,8 +3,8 @@
 from typing import Any
 
 from sdcard import Acceptance, TrustedIssuers
+from sdcard.acceptance import IssuedSdCard, check_issued
 from sdcard.errors import Part, Where
-from sdcard.issued import IssuedSdCard, check_issued
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.sdjwt.model import SdJwt, parse_sd_jwt
 from sdcard.trust import parse_key_set

@@ -17,9 +17,9 @@ from issuer_service.discovery.records import Audience, DiscoveryQuery, RenewalRo
 from issuer_service.discovery.renewal import renew
 from issuer_service.keys.ring import STALE
 from sdcard import Issuer, Refused
+from sdcard.acceptance import IssuedSdCard
 from sdcard.errors import Part, Where
 from sdcard.io.database import open_database
-from sdcard.issued import IssuedSdCard
 from sdcard.issuer import DAY, issuing_step
 from sdcard.jose.jws import Signer
 from sdcard.policy.document import read_policy
