@@ -101,7 +101,7 @@ class StatusPublishing:
 
     def __post_init__(self) -> None:
         if not 0 < 2 * self.ttl <= self.lifetime:
-            raise Misuse("a status list lives at least twice as long as Verifiers may keep it")
+            raise Misuse("the lifetime of a status list is at least twice its ttl, and the ttl is more than 0")
         object.__setattr__(self, "period", min(self.period, self.ttl))
 
     def instant(self, now: Instant) -> int:

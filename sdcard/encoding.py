@@ -163,7 +163,7 @@ def encode_json(value: JsonValue) -> bytes:
         return _ENCODER.encode(value).encode()
     except (ValueError, RecursionError):
         raise Misuse(
-            "no JSON text has this value: lone surrogates, NaN, infinities and great depth are not JSON"
+            "JSON cannot express this value: it has a lone surrogate, NaN or infinity, or is nested too deeply"
         ) from None
 
 

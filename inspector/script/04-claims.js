@@ -80,7 +80,7 @@ async function parseConfirmation(claims) {
   if (!isObject(jwk) || jwk.size === 0) throw new Refused("cnf.malformed", "issuer-jwt/cnf");
   const others = DATA.unchecked_confirmations;
   if (others.some((name) => cnf.has(name))) {
-    throw new Refused("cnf.malformed", "issuer-jwt/cnf", `A token is bound to one key: ${others.join(", ")} say another.`);
+    throw new Refused("cnf.malformed", "issuer-jwt/cnf", `Remove ${others.join(", ")} from cnf: each could name a second key.`);
   }
   if (cnf.has("kid") && !isText(cnf.get("kid"))) throw new Refused("cnf.malformed", "issuer-jwt/cnf", "A `kid` is a string.");
   const key = await parsePublicJwk(jwk, "issuer-jwt/cnf/jwk");

@@ -46,7 +46,7 @@ async def read_thread(
         hint = f"An interaction id has 1 to {MAX_INTERACTION} visible ASCII characters."
         raise Refused(Rule.REQUEST, _INTERACTION, hint)
     if agent_prefixes(caller) is not None:
-        raise Refused(Rule.TOKEN_LIMIT, _INTERACTION, "An interaction goes through agents of others.")
+        raise Refused(Rule.TOKEN_LIMIT, _INTERACTION, "An interaction may include other owners' agents.")
     query = AuditQuery(after=after, interaction_id=interaction_id, limit=MOST_RECORDS + 1)
     found = await container.database.read(repository.read_records, query)
     return tuple(found[:MOST_RECORDS]), len(found) > MOST_RECORDS

@@ -172,7 +172,7 @@ PROMISED_OF_SKILLS = {
 
 @dataclass(frozen=True, slots=True)
 class ContextResult:
-    """A context: the issued SD-Card, and the Verifier's result."""
+    """The size of a context's SD-Card, and the members that the Verifier saw."""
 
     context: str
     size: int

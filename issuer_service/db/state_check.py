@@ -91,7 +91,7 @@ def compare_state(connection: Connection, take: Callable[[AuditFound], None]) ->
     key = connection.execute(select(audit_head.c.state_key)).scalar()
     head = read_head(connection)
     if head is not None and key is None:
-        raise Misuse("the audit chain of this database says nothing of its state yet: `sdcard db upgrade`")
+        raise Misuse("the audit chain does not cover the rows of this database yet: run `sdcard db upgrade`")
     with replaying() as replay:
         comparison = _Comparison(connection, replay, bytes(key or b""))
         comparison.replay(take)

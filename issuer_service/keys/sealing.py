@@ -169,5 +169,5 @@ class Vault:
 
 def _signer(jwk: object) -> Signer:
     if not isinstance(jwk, dict):
-        raise Misuse("a sealed key is no JWK")
+        raise Misuse("the decrypted key is not a JWK")
     return parse_private_jwk(jwk)

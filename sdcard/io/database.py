@@ -307,8 +307,8 @@ def open_database(url: str, patience: float = 10.0, look_up_seconds: float = 2.0
 
     Args:
         url: ``sqlite:///FILE`` or ``postgresql+asyncpg://USER:PASSWORD@HOST:PORT/DATABASE``.
-        patience: how many seconds a writer waits for others: once for those of this store, once for strangers. On
-            PostgreSQL also for a connection, and for each statement.
+        patience: most seconds that a writer waits for other writers of this process, and again for other processes.
+            On PostgreSQL also for a connection, and for each statement.
         look_up_seconds: for how long a look-up that is slow may wait for its turn, and then run.
 
     Raises:

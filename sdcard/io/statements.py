@@ -84,7 +84,7 @@ class Statement:
     def read(self, connection: Connection, values: Values) -> Sequence[Sequence[Any]]:
         """Return the rows.
 
-        Raises as ``Connection.execute``; while rows are fetched, what the driver raises.
+        Errors are those of ``Connection.execute``. Errors while rows are fetched are the driver's, not translated.
         """
         cursor = self._run(connection, [values])
         rows: Sequence[Sequence[Any]] = cursor.fetchall()

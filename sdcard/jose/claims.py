@@ -200,6 +200,6 @@ def parse_confirmed_thumbprint(cnf: JsonValue, where: Where) -> str:
 def _check_confirmation_members(cnf: Mapping[str, JsonValue], where: Where) -> None:
     """Refuse a second binding, and a ``kid`` that is not a string (VC-8)."""
     if not cnf.keys().isdisjoint(UNCHECKED_METHODS):
-        raise Refused(Rule.CNF, where, f"A token is bound to one key: {', '.join(UNCHECKED_METHODS)} say another.")
+        raise Refused(Rule.CNF, where, f"Remove {', '.join(UNCHECKED_METHODS)} from cnf: each could name a second key.")
     if not isinstance(cnf.get("kid", ""), str):
         raise Refused(Rule.CNF, where, "A `kid` is a string.")
