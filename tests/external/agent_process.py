@@ -1,11 +1,12 @@
 """A process of its own for the attacks on the called agent's proof: an agent, or a host that stands in between.
 
-``python -m tests.external.agent_process '{"role": …, "port": …, "certificate": …, "key": …}'``. Every process makes the
+``python -m tests.external.agent_process '{"role": …, "fd": …, "certificate": …, "key": …}'``. Every process makes the
 same world: the same Issuer, Holder and instant.
 """
 
 import json
 import re
+import socket
 import ssl
 import sys
 from typing import Any
@@ -143,16 +144,15 @@ def tls(config: Any, default: Any) -> ssl.SSLContext:
 
 def main() -> None:
     given = json.loads(sys.argv[1])
-    uvicorn.run(
+    config = uvicorn.Config(
         ROLES[given["role"]](given),
-        host="127.0.0.1",
-        port=given["port"],
         log_level="critical",
         lifespan="off",
         ssl_certfile=given["certificate"],
         ssl_keyfile=given["key"],
         ssl_context_factory=tls,
     )
+    uvicorn.Server(config).run([socket.socket(fileno=given["fd"])])
 
 
 if __name__ == "__main__":

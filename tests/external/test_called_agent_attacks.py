@@ -9,7 +9,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -38,10 +37,13 @@ from tests.shared import ROOT
 from tests.world import World
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-        return port
+def listen() -> socket.socket:
+    """Listen on a free port. A process inherits the socket, so that no other one takes the port in between."""
+    return socket.create_server(("127.0.0.1", 0))
+
+
+def url_of(listening: socket.socket) -> str:
+    return f"https://127.0.0.1:{listening.getsockname()[1]}"
 
 
 class Network:
@@ -58,23 +60,18 @@ class Network:
             part.write_to_path(str(self._certificate), append=number > 0)
         self.processes: list[subprocess.Popen[bytes]] = []
 
-    def start(self, role: str, **given: Any) -> str:
+    def start(self, role: str, listening: socket.socket | None = None, **given: Any) -> str:
         """The address of a new process, which answers."""
-        port = given.get("port") or free_port()
-        url = f"https://127.0.0.1:{port}"
-        given = {"role": role, "port": port, "certificate": str(self._certificate), "key": str(self._key)} | given
+        listening = listening or listen()
+        url, fd = url_of(listening), listening.fileno()
+        given = {"role": role, "fd": fd, "certificate": str(self._certificate), "key": str(self._key)} | given
         given = {"origin": url, "authority": str(self.pem)} | given
         command = [sys.executable, "-m", "tests.external.agent_process", json.dumps(given)]
-        self.processes.append(subprocess.Popen(command, cwd=ROOT))
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-            except OSError:
-                time.sleep(0.05)
-            else:
-                return url
-        raise AssertionError(f"{role} does not listen")
+        self.processes.append(subprocess.Popen(command, cwd=ROOT, pass_fds=[fd]))
+        with socket.create_connection(listening.getsockname(), 30) as connection:
+            listening.close()
+            self.context.wrap_socket(connection, server_hostname="127.0.0.1").close()  # waits until it answers
+        return url
 
     @property
     def context(self) -> ssl.SSLContext:
@@ -93,14 +90,16 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
         process.wait(timeout=30)
 
 
-PORTS: list[int] = []
-"""Ports of the Services that the agent lists."""
+LISTED: list[socket.socket] = []
+"""Sockets of the Services that the agent lists."""
 
 
 @pytest.fixture(scope="module")
-def agent(network: Network) -> str:
-    PORTS[:] = {free_port() for _ in range(24)}
-    return network.start("agent", services=[f"https://127.0.0.1:{port}" for port in PORTS])
+def agent(network: Network) -> Iterator[str]:
+    LISTED[:] = [listen() for _ in range(24)]
+    yield network.start("agent", services=[url_of(one) for one in LISTED])
+    for one in LISTED:
+        one.close()
 
 
 # -- the client, in each carrier --------------------------------------------------------------------------------------
@@ -285,12 +284,12 @@ def services(network: Network, agent: str) -> dict[str, str]:
     found = {}
     for attack, (given, _) in ATTACKS.items():
         changes = {"upstream": agent, **given}
-        port = PORTS.pop() if changes.pop("lists", True) else free_port()
+        listening = LISTED.pop() if changes.pop("lists", True) else listen()
         if changes["upstream"] == "agent":
-            changes["upstream"] = network.start("agent", services=[f"https://127.0.0.1:{port}"])
+            changes["upstream"] = network.start("agent", services=[url_of(listening)])
         elif changes["upstream"] == "blind":
             changes["upstream"] = network.start("blind")
-        found[attack] = f"{network.start('relay', port=port, prefix='/georoute', **changes)}/georoute"
+        found[attack] = f"{network.start('relay', listening, prefix='/georoute', **changes)}/georoute"
     return found
 
 
