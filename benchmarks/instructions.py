@@ -1,7 +1,7 @@
 """Processor instructions of each step, counted with callgrind.
 
 Other work on the machine does not change them. ``python -m benchmarks.instructions`` counts them without the kernel
-and, where it is installed, with it. It fails when a step takes a twentieth more than the stored figures of the same
+and, where it is installed, with it. It fails when a step takes a seventh more than the stored figures of the same
 processor: libraries choose their code by the processor. ``--store`` stores the counts.
 """
 
@@ -19,7 +19,8 @@ from sdcard.acceleration import KERNEL
 
 STEPS = ("issue", "present", "verify")
 FEW, MANY = 10, 60
-MOST = 1.05
+MOST = 1.15
+"""Counts of one build differ by up to a twentieth: signing draws random numbers."""
 
 
 def main() -> None:
