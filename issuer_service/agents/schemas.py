@@ -258,7 +258,7 @@ class CardIssued(BaseModel):
 
 
 class Registered(BaseModel):
-    """The issued Batch. SD-Cards are sorted by context, and within a context by key, both in request order."""
+    """The issued Batch. SD-Cards are in the order of contexts, and within one of keys."""
 
     agent_id: str
     sub: str = Field(description="The agent's own name here, as grants call it. SD-Cards may have another `sub`.")
