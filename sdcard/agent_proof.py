@@ -170,6 +170,12 @@ class AgentProver:
         if not isinstance(self.audiences, frozenset) or not all(map(is_header_text, self.audiences)):
             raise Misuse("audiences are a frozenset of printable ASCII texts, or AnyAudience")
 
+    def check_shows(self) -> Callable[[VerifiedCard | None], ShownCard]:
+        """Return ``shown``; raise ``Misuse`` without it, so that no request finds out."""
+        if self.shown is None:
+            raise Misuse("say what the prover shows: shown=…")
+        return self.shown
+
     def prove(
         self,
         received: ReceivedChallenge,
@@ -187,10 +193,9 @@ class AgentProver:
         Raises:
             Refused: as ``check_agent_challenge``.
         """
-        if self.shown is None:
-            raise Misuse("say what the prover shows: shown=…")
+        show = self.check_shows()
         challenge = self.check(received, requests)
-        shown = self.shown(caller if received.service is None else None)
+        shown = show(caller if received.service is None else None)
         selection = select_requested(shown.held, received.request, shown.allowed).selection
         return self.present(shown, selection, challenge, now)
 

@@ -87,6 +87,7 @@ class ProvingHandler(RequestHandler):
         clock: Clock,
         cards: Callable[[], PublishedCards] | None = None,
     ) -> None:
+        prover.check_shows()
         self._handler, self._prover, self._clock, self._cards = handler, prover, clock, cards
         if any(canonical_origin(url) != prover.origin for url in interfaces):
             raise Misuse("the interfaces are at the origin of the prover")
@@ -194,7 +195,7 @@ class ProvingHandler(RequestHandler):
         operation = "GetExtendedAgentCard"
         received = self._received(operation, context)
         try:
-            found = await self._published(context)
+            found = await self._published(context, received)
         except Refused as refusal:
             raise _as_error(refusal) from None
         if found is None or found.plain is None or found.plain.family != "a2a":
@@ -210,11 +211,16 @@ class ProvingHandler(RequestHandler):
             entry.params.update({"sd_card": text})
         return card
 
-    async def _published(self, context: ServerCallContext) -> PublishedCard | None:
-        """Find what this caller is shown."""
+    async def _published(self, context: ServerCallContext, received: ReceivedChallenge | None) -> PublishedCard | None:
+        """Find the card for this caller.
+
+        Through a Service, which reads what passes, it is the public one.
+        """
         caller, headers = context.state.get(STATE), _headers(context)
-        if isinstance(caller, VerifiedCard) and self._prover.shown is not None:
-            return PublishedCard.proved(self._prover.shown(caller))
+        if received is not None and received.service is not None:
+            caller, headers = None, {}
+        if isinstance(caller, VerifiedCard):
+            return PublishedCard.proved(self._prover.check_shows()(caller))
         if self._cards is None:
             return None
         cards, credentials = self._cards(), [headers["authorization"]] if "authorization" in headers else []

@@ -49,6 +49,7 @@ class Proving:
     """
 
     def __init__(self, app: App, *, prover: AgentProver, clock: Clock) -> None:
+        prover.check_shows()
         self._app, self._prover, self._clock = app, prover, clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

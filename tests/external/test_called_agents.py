@@ -12,6 +12,7 @@ from a2a.client.client import ClientCallContext, ClientConfig
 from a2a.client.client_factory import ClientFactory
 from a2a.client.interceptors import AfterArgs, BeforeArgs
 from a2a.helpers import get_message_text
+from a2a.server.context import ServerCallContext
 from a2a.types import AgentCard, GetExtendedAgentCardRequest, GetTaskRequest, ListTasksRequest
 from a2a.utils.errors import A2AError
 
@@ -20,11 +21,13 @@ from sdcard.agent_proof import EXTENSION
 from sdcard.cards.detect import read_card
 from sdcard.publishing.published import PublishedCard, PublishedCards
 from sdcard.web.a2a_proof import A2A_CHALLENGE_HEADER, AgentProofInterceptor, ProvingHandler
+from sdcard.web.authenticate import STATE
+from sdcard.web.prove import Proving
 from sdcard.web.proved_client import AgentSession
 from sdcard.web.publish import CardApp
 from tests.external.a2a_sdks import ask_sdk
 from tests.external.called_a2a import Town, card_of, request
-from tests.sdcard.web.called import Late, prover, session
+from tests.sdcard.web.called import Late, echoes, prover, session
 from tests.served import served
 from tests.world import World, example
 
@@ -296,6 +299,34 @@ def test_a_client_with_the_extension_gets_the_sd_form_with_a_proof(town: Town) -
     assert text.startswith(held)
     assert not text.endswith("~")
     assert read_card(example()).format.name == "a2a/1.0"
+
+
+@pytest.mark.parametrize("service", [None, "https://service.example"])
+def test_an_extended_card_through_a_service_is_the_public_one(world: World, service: str | None) -> None:
+    town = Town(world, "https://agent.example", services=frozenset({"https://service.example"}))
+    of = session(world, town.url, service=service)
+    _, value = of.challenge("GetExtendedAgentCard", f"{service or town.url}/rpc")
+    callers: list[tuple[dict[str, Any], dict[str, str]]] = [
+        ({STATE: world.show(world.issuer.issue("public").sd_jwt)}, {}),
+        ({}, {"authorization": f"Bearer {town.token}"}),
+    ]
+    for state, headers in callers:
+        known = {**state, "headers": {A2A_CHALLENGE_HEADER: value, **headers}}
+        context = ServerCallContext(state=known, requested_extensions={EXTENSION})
+        asked = town.handler.on_get_extended_agent_card(None, context)
+        if service is None:
+            assert asyncio.run(asked).provider.organization == "Example Geo Services"
+        else:
+            with pytest.raises(A2AError, match="no whole card"):
+                asyncio.run(asked)
+
+
+def test_a_prover_that_shows_nothing_is_misuse_at_once(world: World) -> None:
+    silent = prover(world, "https://a.example", shown=None)
+    with pytest.raises(Misuse):
+        ProvingHandler(None, silent, ["https://a.example/rpc"], world.clock)  # type: ignore[arg-type]
+    with pytest.raises(Misuse):
+        Proving(echoes, prover=silent, clock=world.clock)
 
 
 def test_interfaces_elsewhere_are_misuse(world: World) -> None:
