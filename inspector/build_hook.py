@@ -9,7 +9,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 PACKAGED = "issuer_service/pages/inspector.html"
 
 
-class InspectorHook(BuildHookInterface):  # type: ignore[misc]
+class InspectorHook(BuildHookInterface):  # type: ignore[misc]  # hatchling is there when building only
     """Make the page, except in an sdist, which has it, and in an editable install."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:

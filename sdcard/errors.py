@@ -175,5 +175,5 @@ def foreign_code(instead: Callable[..., Exception], *arguments: Any) -> Iterator
         yield
     except (Refused, Misuse):
         raise
-    except Exception:
+    except Exception:  # no library documents a closed set of errors
         raise instead(*arguments) from None

@@ -65,6 +65,17 @@ def test_no_text_has_a_banned_phrase() -> None:
     assert not [line for path in checked for line in violations(name_of(path), path.read_text(encoding="utf-8"))]
 
 
+def test_no_function_of_a_test_has_a_banned_phrase_in_its_name() -> None:
+    names = [
+        f"{name_of(path)}: {node.name}"
+        for path in files("tests")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    assert len(names) > 3_000
+    assert [name for name in names if re.search("somebod|whoever|whom_to|nought|by_which|any_more", name)] == []
+
+
 def test_a_banned_phrase_is_found_across_lines_of_a_comment() -> None:
     assert list(violations("a.py", "# Kept in\n# place of it. Carried as it is.")) == [
         "a.py:1: 'in\\n# place of'",

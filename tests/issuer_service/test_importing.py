@@ -166,7 +166,7 @@ def test_a_line_that_is_refused_is_named_and_stops_no_other(desk: Desk, tmp_path
     }
 
 
-def test_a_file_of_somebody_elses_agents_takes_none(desk: Desk, tmp_path: Path) -> None:
+def test_a_file_with_agents_of_another_owner_takes_none(desk: Desk, tmp_path: Path) -> None:
     token = desk.new_token("owner")
     with desk.open() as registry:
         registry.register(request_with_card(agent_id="agent-1"), token)

@@ -117,7 +117,7 @@ def test_a_line_names_the_route_and_whose_token_it_was_and_not_what_was_sent(des
         assert secret not in text
 
 
-def test_a_method_of_somebodys_own_is_not_logged(registry: OpenDesk) -> None:
+def test_an_unknown_method_is_not_logged(registry: OpenDesk) -> None:
     with lines_of() as lines:
         registry.client.request("CANARY", "/healthz")
 
@@ -208,7 +208,7 @@ def test_a_body_without_card_and_keys_has_a_lower_limit(registry: OpenDesk, path
     assert_refused(response, status, (rule, "request"))
 
 
-def test_whoever_lowers_the_limit_lowers_all() -> None:
+def test_a_lower_limit_lowers_all() -> None:
     counted: list[int] = []
 
     with raises_rule("limit.bytes", "request"):

@@ -142,7 +142,7 @@ def test_what_was_accepted_before_is_what_it_was(world: World, again: str) -> No
     assert shown(world, held, select_all(held)) == shown(world, anew, select_all(held))
 
 
-def test_whoever_changes_what_an_accepted_card_says_changes_it_for_nobody(world: World, again: str) -> None:
+def test_changing_the_claims_of_an_accepted_card_changes_them_for_no_other_reader(world: World, again: str) -> None:
     held = world.holder.accept(again)
     before = encode_json(held.issued.members)
     seen = encode_json(partial_card(held, select_all(held)).members)
@@ -474,7 +474,7 @@ def test_disclosures_are_sent_once_in_the_issuers_order_and_no_others(world: Wor
     assert set(sent) < set(held.sd_jwt.disclosures)
 
 
-def test_what_was_shown_before_is_shown_again_to_whoever_asks(world: World) -> None:
+def test_a_selection_that_was_shown_before_is_shown_again(world: World) -> None:
     held = world.holder.accept(world.issuer.issue("internal"))
     wide, narrow = select_all(held), select_paths(held, paths("skills.0"))
     for selection in (wide, narrow, wide, narrow):

@@ -490,7 +490,7 @@ def test_a_use_is_remembered_for_as_long_as_it_could_stay_fresh(world: World, ia
 
 
 @pytest.mark.parametrize("later", [10, 11, 300])
-def test_a_use_is_remembered_for_whoever_shares_the_record_and_accepts_older_answers(world: World, later: int) -> None:
+def test_a_use_is_remembered_for_sharers_of_the_record_that_accept_older_answers(world: World, later: int) -> None:
     narrow, wide = (Unsolicited(AUDIENCE, world.verifier.seen, FreshnessWindow(past)) for past in (10, 300))
     presentation = world.holder.present(Challenge("own", AUDIENCE))
     assert world.verifier.verify(presentation, narrow).issuer

@@ -37,7 +37,7 @@ from tests.world import NOW, RecordingSalts, at_once, example, key
 
 
 @on_both_databases
-def test_somebody_elses_agent_is_taken(desk: Desk, registry: OpenDesk) -> None:
+def test_an_agent_of_another_owner_is_taken(desk: Desk, registry: OpenDesk) -> None:
     registry.register(request())
     before = desk.rows()
     bob = desk.new_token("bob")

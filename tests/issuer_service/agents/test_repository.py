@@ -233,7 +233,7 @@ def test_audit_records_are_found_in_order_by_agent_and_page(url: str) -> None:
     assert (len(zeros), len(ones)) == (3, 2)
 
 
-def test_whoever_writes_at_once_makes_one_chain(url: str) -> None:
+def test_writers_at_once_make_one_chain(url: str) -> None:
     assert record(url, *(row(f"agent {n}") for n in range(30))) == [None] * 30
 
     (verdict,) = on(url, lambda database: verify_database(database, (), lambda _: None))

@@ -328,7 +328,7 @@ def test_no_page_has_a_script_or_a_style_of_its_own(registry: OpenDesk, alice: V
         assert not re.search(r"<script|<style|\sstyle=|\son[a-z]+=|javascript:|<img", alice.shown(path)), path
 
 
-def test_whoever_comes_from_another_site_is_led_on(visitor: NewVisitor) -> None:
+def test_a_visitor_from_another_site_is_redirected(visitor: NewVisitor) -> None:
     someone = visitor()
 
     assert "You came from another site." in someone.get("/sign-in", sec_fetch_site="cross-site").text

@@ -166,7 +166,7 @@ def test_a_foreign_audience(office: Office) -> None:
     assert_error(office.hand_on(token, "alice", "c"), "invalid_request", "delegation.other-agent")
 
 
-def test_an_sd_card_of_somebody_elses_agent(office: Office) -> None:
+def test_an_sd_card_of_another_owners_agent(office: Office) -> None:
     office.grant("a", "b")
     stolen = office.presentation("a", nonce=office.nonce("eve"))
     response = office.exchange(
@@ -334,7 +334,7 @@ def test_a_presentation_that_is_not_for_this(office: Office, shown: dict[str, An
     assert_error(office.show("a", "b", subject_token=token), "invalid_request", rule)
 
 
-def test_a_presentation_with_somebody_elses_nonce(office: Office) -> None:
+def test_a_presentation_with_the_nonce_of_another_caller(office: Office) -> None:
     office.grant("a", "b")
     token = office.presentation("a", nonce=office.nonce("eve"))
     assert_error(office.show("a", "b", subject_token=token), "invalid_request", "proof.nonce")

@@ -150,7 +150,7 @@ def test_nobody_approves_who_asked_or_takes_part(office: Office, by: str) -> Non
 
 
 @on_both_databases
-def test_whoever_asked_may_deny_and_what_was_denied_stays_so(office: Office) -> None:
+def test_the_client_that_asked_may_deny_and_a_denial_stays(office: Office) -> None:
     office.grant("a", "b", sensitive=["pay"])
     handle = pending(office.show("a", "b", "pay"))
     assert decide(office, handle, "alice", "deny").status_code == 200

@@ -222,7 +222,7 @@ def test_a_renewal_does_not_overwrite_what_an_owner_did(url: str) -> None:
     assert ids(find(url, PUBLIC, "y")) == []
 
 
-def test_an_agent_that_may_not_be_found_any_more_is_not(url: str) -> None:
+def test_an_agent_that_lost_its_right_to_be_found_is_not_found(url: str) -> None:
     record(url, found_by({PUBLIC: ("x",)}))
 
     assert write(url, renewal(url, terms=(), issued=None, decided_by="narrower")) == [None]

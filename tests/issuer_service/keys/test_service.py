@@ -265,7 +265,7 @@ def test_what_was_signed_with_a_key_that_was_retired_meanwhile_is_signed_again(d
     assert desk.counts()["batches"] == 2
 
 
-def test_nothing_is_signed_any_more_with_a_key_that_was_removed(desk: Desk, world: World) -> None:
+def test_nothing_is_signed_with_a_key_that_was_removed(desk: Desk, world: World) -> None:
     with desk.open() as registry:
         before = card_of(registry)
         new = add(desk)
@@ -447,7 +447,9 @@ def test_a_process_that_cannot_reach_its_database_goes_on_publishing(
         assert_refused(fresh.get("/.well-known/jwks.json"), 503, ("store.unavailable", "request"))
 
 
-def test_what_somebody_put_into_the_database_is_not_published(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_key_that_an_attacker_put_into_the_database_is_not_published(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
     thief = KeyEncryptionKey(b"thief..." * 4)
     sealed = thief.seal({"jwk": private_jwk(key(60))}, key(60).public_key, CARDS)
     empty = thief.seal({}, key(61).public_key, CARDS)

@@ -295,7 +295,7 @@ def test_a_trust_list_is_all_that_is_needed_to_verify_offline(
     assert sdcard(*present, *signed).status == 0
 
 
-def test_a_trust_list_of_somebody_else_verifies_nothing(sdcard: Sdcard, signed: tuple[str, ...]) -> None:
+def test_a_trust_list_of_another_signer_verifies_nothing(sdcard: Sdcard, signed: tuple[str, ...]) -> None:
     card = ("verify", "cards/public.sd-card", "--unbound", "a test", "--status-unchecked", "offline", "--json")
     ran = sdcard(*card, *signed[:3], "other.jwks")
     assert (ran.status, ran.json["rule"]) == (1, "trust.signer-unknown")

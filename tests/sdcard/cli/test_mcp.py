@@ -137,7 +137,7 @@ def test_every_tool_is_read_only_and_says_what_it_takes_and_gives(world: World) 
     assert all(tool.input_schema["additionalProperties"] is False for tool in tools.values())
 
 
-def test_no_argument_chooses_an_address_a_file_a_token_an_audience_or_whom_to_trust(world: World) -> None:
+def test_no_argument_chooses_an_address_a_file_a_token_an_audience_or_a_trusted_issuer(world: World) -> None:
     taken = {name for tool in tools_of(everything(world)) for name in tool.input_schema["properties"]}
 
     assert taken == {
@@ -237,7 +237,7 @@ def test_an_answer_that_comes_late_is_refused(world: World) -> None:
     assert refusal(ask(server, ("verify_presentation", asked))[0]) == ("kb.challenge-expired", "kb-jwt/nonce")
 
 
-def test_an_answer_for_somebody_else_is_refused_and_does_not_use_the_challenge_up(world: World) -> None:
+def test_an_answer_for_another_audience_is_refused_and_leaves_the_challenge_unused(world: World) -> None:
     server = serving(verifying(world).tools())
     [challenge] = ask(server, ("new_challenge", {}))
     other = present(world, {**challenge, "audience": "https://other.example"})
@@ -637,7 +637,7 @@ def desk(sdcard: Sdcard, tmp_path: Path) -> Iterator[Desk]:
         yield running
 
 
-def verified_by_somebody(sdcard: Sdcard) -> VerifiedCard:
+def verified_by_another_program(sdcard: Sdcard) -> VerifiedCard:
     """The agent presents its card to a service, which asked for it in this interaction and verifies the answer."""
     asked, clock = MemoryChallengeRecord(AUDIENCE, SystemSalts()), SystemClock()
     challenge = asked.issue(clock.now(), interaction_id=INTERACTION)
@@ -663,7 +663,7 @@ def command(*options: str) -> StdioServerParameters:
 def test_one_interaction_is_one_thread_in_the_audits_of_the_registry_and_of_the_tool_server(
     sdcard: Sdcard, desk: Desk, tmp_path: Path
 ) -> None:
-    card = verified_by_somebody(sdcard)
+    card = verified_by_another_program(sdcard)
     target = command(
         "--registry", desk.address, "--token-file", str(tmp_path / "token"), "--audit", str(tmp_path / "calls")
     )  # fmt: skip

@@ -27,7 +27,7 @@ class Opening:
         self.terminated = True
 
 
-def test_a_connection_is_not_left_behind_when_whoever_wanted_it_leaves() -> None:
+def test_a_connection_is_closed_when_its_caller_leaves() -> None:
     engine: Any = Opening()
 
     async def run() -> None:

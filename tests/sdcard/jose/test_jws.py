@@ -140,7 +140,7 @@ def test_what_a_header_nests_is_read_each_time() -> None:
     assert parsed(text).header["jwk"] is not parsed(text).header["jwk"]
 
 
-def test_a_refused_header_is_refused_again_and_named_by_whoever_reads_it() -> None:
+def test_a_refused_header_is_refused_again_and_named_by_its_reader() -> None:
     text = signed({**HEADER, "alg": 1})
     for header_part in (Part.KB_HEADER, Part.ISSUER_HEADER, Part.KB_HEADER):
         with raises_rule("jws.header", at=f"{header_part}/alg"):

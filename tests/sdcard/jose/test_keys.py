@@ -217,7 +217,7 @@ SMALL_ORDER = [0, 1, 2**255 - 20, ORDER_8, 2**255 - 19 - ORDER_8]
 
 @pytest.mark.parametrize("sign", [0, 1])
 @pytest.mark.parametrize("y", [*SMALL_ORDER, 2, 2**255 - 19, 2**255 - 18, 2**255 - 1])
-def test_an_ed25519_key_is_a_point_that_somebody_can_hold(y: int, sign: int) -> None:
+def test_an_ed25519_key_is_a_point_with_a_private_key(y: int, sign: int) -> None:
     """Under a point of small order a constant signature verifies; 2 is no point; the others are second spellings."""
     x = encode_base64url((y + (sign << 255)).to_bytes(32, "little"))
 

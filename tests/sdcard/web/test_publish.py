@@ -324,7 +324,7 @@ def test_a_token_in_the_address_is_no_token(agent: Agent) -> None:
     assert "provider" not in members(agent, got)
 
 
-def test_without_a_public_context_whoever_has_no_token_is_challenged(agent: Agent) -> None:
+def test_without_a_public_context_a_client_without_a_token_is_challenged(agent: Agent) -> None:
     text, kept = agent.token("internal")
     agent.replace(["internal"], tokens=OwnTokens([kept]))
 

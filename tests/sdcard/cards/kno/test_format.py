@@ -185,7 +185,7 @@ def test_other_spellings_of_the_persona_stay_inside_too(world: World, context: s
         (["*"], {}),
     ],
 )  # fmt: skip
-def test_whoever_names_a_part_of_the_persona_shows_it_and_no_other(
+def test_naming_a_part_of_the_persona_shows_it_and_no_other(
     world: World, disclose: list[str], expected: JsonObject
 ) -> None:
     plan = world.issuer.plan("full", kno(), disclose)
