@@ -17,7 +17,7 @@ from sdcard.agent_proof import ShownCard
 from sdcard.encoding import encode_json, frozen
 from sdcard.errors import Misuse, Refused
 from sdcard.holder import HeldSdCard, accept_sd_card, select_all
-from sdcard.instants import Clock, Lifetime
+from sdcard.instants import Clock, Instant, Lifetime
 from sdcard.io.private_files import write_private_file
 from sdcard.io.registry_client import Registry
 from sdcard.jose.jws import Signer
@@ -74,7 +74,7 @@ class Agent:
         signer: the key in their ``cnf``: of a file, of a PKCS#11 token, or a ``CallbackSigner``.
         clock: the present instant.
         chance: draws a number from 0 to 1, such as ``random.random``.
-        changed: is called with the new SD-Cards by context, to publish them.
+        changed: is called with the new SD-Cards by context, to publish them; again at the next step if it fails.
 
     Raises:
         Misuse: when the signer does not hold the key of an SD-Card.
@@ -93,6 +93,7 @@ class Agent:
         self._failures, self._waits = 0, Lifetime(clock.now(), clock.now())
         self._drawn = chance()
         self._shown: Mapping[str, ShownCard] = {}
+        self._published: Mapping[str, ShownCard] = self._shown
         self._take(cards.load())
 
     @property
@@ -103,18 +104,22 @@ class Agent:
     def step(self) -> float:
         """Do what is due, and return the seconds until the next step.
 
-        Never raises what a registry, a network or a disk does.
+        Never raises what a registry, a network, a disk or ``changed`` does. An SD-Card whose file is gone or not good
+        is shown until it expires.
         """
         now = self._clock.now()
         if not self._waits.covers(now):
             try:
-                found = self._cards.renew(self._is_due) if self._is_due(self._held()) else self._cards.load()
-                self._take(found)
-            except (Refused, Misuse, OSError) as error:
+                if self._is_due(self._held()):
+                    self._take(self._cards.renew(self._is_due))
+                else:
+                    self._take({**self._good(now), **self._cards.load()})
+            except Exception as error:  # of `changed` too, which may do anything: the agent goes on and tries again
                 self._failures += 1
                 wait = min(FIRST_RETRY * 2 ** (self._failures - 1), LAST_RETRY)
                 self._waits = Lifetime(now, now + wait * (1 - JITTER * self._chance()))
-                _log.warning("SD-Cards were not renewed (attempt %d): %s", self._failures, error)
+                reason = error if isinstance(error, Refused | Misuse | OSError) else type(error).__name__
+                _log.warning("SD-Cards were not renewed or published (attempt %d): %s", self._failures, reason)
             else:
                 self._failures, self._waits = 0, Lifetime(now, now + _LOOK)
         return min(max(self._waits.ends_at - self._clock.now(), 0.0), LAST_RETRY)
@@ -127,20 +132,28 @@ class Agent:
     def _held(self) -> Mapping[str, HeldSdCard]:
         return {context: one.held for context, one in self._shown.items()}
 
+    def _good(self, now: Instant) -> Mapping[str, HeldSdCard]:
+        held = self._held()
+        return {
+            context: one
+            for context, one in held.items()
+            if Lifetime(one.issued.issued_at, one.issued.expires_at).covers(now)
+        }
+
     def _is_due(self, cards: Mapping[str, HeldSdCard]) -> bool:
         now = self._clock.now()
         return not cards or any(not until_renewal(held, self._drawn).covers(now) for held in cards.values())
 
     def _take(self, cards: Mapping[str, HeldSdCard]) -> None:
-        """Swap all SD-Cards at once, if they are others."""
-        if cards.keys() == self._shown.keys() and all(
-            str(held.sd_jwt) == str(self._shown[context].held.sd_jwt) for context, held in cards.items()
+        """Swap all SD-Cards at once, if they are others, and publish them once."""
+        if cards.keys() != self._shown.keys() or any(
+            str(held.sd_jwt) != str(self._shown[context].held.sd_jwt) for context, held in cards.items()
         ):
-            return
-        shown = frozen({context: ShownCard(held, select_all(held), self._signer) for context, held in cards.items()})
-        self._shown, self._drawn = shown, self._chance()
-        if self._changed is not None:
-            self._changed(shown)
+            shown = {context: ShownCard(held, select_all(held), self._signer) for context, held in cards.items()}
+            self._shown, self._drawn = frozen(shown), self._chance()
+        if self._changed is not None and self._published is not self._shown:
+            self._changed(self._shown)
+        self._published = self._shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,6 +159,36 @@ def test_whatever_a_registry_does_the_agent_goes_on(world: World, registry: Fake
     assert has_valid_cards(agent, world.clock.now())
 
 
+def test_a_failure_to_publish_is_tried_again_and_does_not_end_the_agent(world: World, registry: FakeRegistry) -> None:
+    published: list[Mapping[str, ShownCard]] = []
+
+    def publish(shown: Mapping[str, ShownCard]) -> None:
+        published.append(shown)
+        if len(published) == 1:
+            raise KeyError("a fault of the caller")
+
+    agent = Agent(InMemory(registry), world.holder.signer, world.clock, Chance(), publish)
+    for _ in range(3):
+        world.clock.advance(agent.step())
+
+    assert [set(one) for one in published] == [set(CONTEXTS)] * 2
+    assert registry.renewals == 1
+
+
+def test_a_card_whose_file_is_gone_is_shown_until_it_expires(world: World, registry: FakeRegistry) -> None:
+    cards = InMemory(registry)
+    agent = Agent(cards, world.holder.signer, world.clock, Chance())
+    world.clock.advance(agent.step())
+    kept, cards.kept = cards.kept, {}
+    registry.is_down = lambda now: True
+
+    agent.step()
+    assert {context: one.held for context, one in agent.shown.items()} == kept
+    world.clock.advance(8 * DAY)
+    agent.step()
+    assert registry.attempts == 2
+
+
 @pytest.mark.parametrize(("chance", "days"), [(0.0, 3.5), (1.0, 3.85)])
 def test_cards_are_renewed_at_half_of_their_lifetime(world: World, chance: float, days: float) -> None:
     held = world.holder.accept(issued(world, "public"))
