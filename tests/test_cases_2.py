@@ -20,7 +20,7 @@ from tests.issuer_service.desk import Desk, OpenDesk, jwk, request_with_card
 from tests.sdcard.io.test_card_fetching import serve, signed
 from tests.sdcard.test_dpop import CLIENT, URL, expected, made
 from tests.shared import ROOT, shared_dir
-from tests.world import NOW, REMOVED, World, example, key
+from tests.world import NOW, REMOVED, UNASKED, World, example, key
 
 ELSEWHERE = {
     "N2-002": "tests/sdcard/jose/test_key_sets.py",
@@ -207,7 +207,12 @@ def test_n2_042_a_card_is_found_from_a_base_with_a_path_and_from_an_endpoint(wor
     with serve({given["card_at"]: signed(world)}) as server:
         base = server.url().rstrip("/")
         found = fetch_card(
-            given["given"].replace("https://host.example", base), world.issuer.trust, Unchecked("a test"), NOW, LOOPBACK
+            given["given"].replace("https://host.example", base),
+            world.issuer.trust,
+            Unchecked("a test"),
+            NOW,
+            LOOPBACK,
+            challenges=UNASKED,
         )
     assert found.url == base + given["card_at"]
 

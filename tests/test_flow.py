@@ -39,6 +39,7 @@ from tests.command_line import Sdcard
 from tests.flow import agents, cards
 from tests.issuer_service.test_server import await_health, free_port, stop
 from tests.shared import ROOT
+from tests.world import UNASKED
 
 CLOCK = agents.CLOCK
 VERIFIER = "https://verifier.example"
@@ -178,7 +179,7 @@ def discover(town: Town) -> str:
 def fetch_from(town: Town, where: str, token: str | None) -> FetchedCard:
     """Fetch from the well-known address, and trust the registry by name: its metadata has the keys."""
     keys = IssuerKeys(TrustedIssuers({town.registry: {}}))
-    return fetch_card(where, keys, Checked(FetchedStatusLists(keys)), CLOCK.now(), LOOPBACK, token)
+    return fetch_card(where, keys, Checked(FetchedStatusLists(keys)), CLOCK.now(), LOOPBACK, token, challenges=UNASKED)
 
 
 def fetch(town: Town, where: str, token: str) -> None:

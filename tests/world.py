@@ -57,7 +57,7 @@ from sdcard.issuer import Validity
 from sdcard.jose.algorithms import EC_PARAMETERS, DigestAlgorithm, SignatureAlgorithm
 from sdcard.jose.jws import join_signature
 from sdcard.jose.key_types import private_key_of
-from sdcard.key_binding import KeyBinding
+from sdcard.key_binding import KeyBinding, Unbound
 from sdcard.salts import SALT_BYTES
 from sdcard.sdjwt.model import Disclosure, SdJwt, SdJwtWithKeyBinding, make_disclosure
 from sdcard.status_list import StatusReference
@@ -66,6 +66,8 @@ from tests.shared import ROOT
 NOW = 1_800_000_000
 ISSUER = "https://registry.example"
 AUDIENCE = "https://verifier.example"
+UNASKED = Unbound("a test")
+"""For a fetch that asks no host for a proof."""
 AGENT_ID = "georoute"
 
 

@@ -220,6 +220,7 @@ def fetch(
     from sdcard.io.issuer_metadata import IssuerKeys
     from sdcard.io.replay_cache import MemoryChallengeRecord
     from sdcard.io.system import SystemSalts
+    from sdcard.key_binding import Unbound
     from sdcard.nonces import NoncePurpose
 
     if challenge and unbound is not None:
@@ -237,7 +238,7 @@ def fetch(
         egress,
         read_token(token_file) if token_file else None,
         find_profile(profile),
-        None if unbound is not None else AgentChallenges(record),
+        challenges=AgentChallenges(record) if unbound is None else Unbound(unbound),
     )
     if challenge and isinstance(found.card, UnprovedCard):
         raise Refused(Rule.AGENT_PROOF_MISSING, Where(Part.PRESENTATION), "The host answered without a proof.")

@@ -87,7 +87,8 @@ def fetch_card(
     egress: EgressPolicy = PUBLIC,
     token: str | None = None,
     profile: Profile = SD_CARD,
-    challenges: AgentChallenges | None = None,
+    *,
+    challenges: AgentChallenges | Unbound,
 ) -> FetchedCard:
     """Fetch and verify.
 
@@ -99,8 +100,8 @@ def fetch_card(
         egress: addresses that may be connected to, beside public addresses.
         token: a bearer token for cards that are not for everybody. It is sent to the address and below it.
         profile: what a well-formed SD-Card is.
-        challenges: makes a challenge for each address. Without it, no host is asked for a proof and the card is an
-            ``UnprovedCard``.
+        challenges: makes a challenge for each address; or the decision that no host is asked for a proof. The card is
+            an ``UnprovedCard`` then.
 
     Raises:
         Refused: ``agent-proof.missing`` when the card says that its agent answers challenges, and none was answered;
@@ -127,7 +128,8 @@ async def fetch_card_async(
     egress: EgressPolicy = PUBLIC,
     token: str | None = None,
     profile: Profile = SD_CARD,
-    challenges: AgentChallenges | None = None,
+    *,
+    challenges: AgentChallenges | Unbound,
 ) -> FetchedCard:
     """Fetch as ``fetch_card``, awaited; and so may be the status."""
     found = await _find(url, egress, token, now, challenges)
@@ -155,9 +157,9 @@ class _Found(NamedTuple):
     challenge: Challenge | None
 
 
-def _ask(place: str, now: Instant, challenges: AgentChallenges | None) -> Challenge | None:
+def _ask(place: str, now: Instant, challenges: AgentChallenges | Unbound) -> Challenge | None:
     """Make a challenge for a GET of an address. It requests no claims by name."""
-    if challenges is None:
+    if isinstance(challenges, Unbound):
         return None
     try:
         path = parse_url(place).rest.partition("?")[0]
@@ -166,15 +168,17 @@ def _ask(place: str, now: Instant, challenges: AgentChallenges | None) -> Challe
     return challenges.issue(RequestTarget(canonical_origin(place), "GET", path), ClaimRequest(), None, now)
 
 
-def _key_binding(text: str, challenge: Challenge | None, challenges: AgentChallenges | None) -> Answering | Unbound:
+def _key_binding(text: str, challenge: Challenge | None, challenges: AgentChallenges | Unbound) -> Answering | Unbound:
     """Decide: an answer to our challenge, or an SD-Card without a KB-JWT."""
-    if challenge is None or challenges is None or text.endswith("~"):
+    if isinstance(challenges, Unbound):
+        return challenges
+    if challenge is None or text.endswith("~"):
         return _UNBOUND
     return Answering(challenge, challenges)
 
 
 async def _find(
-    url: str, egress: EgressPolicy, token: str | None, now: Instant, challenges: AgentChallenges | None
+    url: str, egress: EgressPolicy, token: str | None, now: Instant, challenges: AgentChallenges | Unbound
 ) -> _Found:
     """Find the first address that has a document.
 

@@ -3,6 +3,7 @@
 import base64
 import json
 import socket
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,7 @@ from sdcard.io.egress_policy import LOOPBACK
 from tests.external.a2a_sdks import ask_sdk
 from tests.sdcard.io.fetchers import serving
 from tests.shared import ROOT
-from tests.world import NOW
+from tests.world import NOW, UNASKED
 
 ANSWER = """
 import asyncio, base64, json, sys
@@ -68,8 +69,9 @@ def test_a_card_of_a_server_of_the_sdk_is_found_and_nobody_vouches_for_it(versio
         head = [f"HTTP/1.1 {said['status']} x", *(f"{name}: {value}" for name, value in said["headers"])]
         client.sendall("\r\n".join([*head, "", ""]).encode() + base64.b64decode(said["body"]))
 
+    patient = replace(LOOPBACK, seconds=60)  # a process with the SDK begins while the client waits
     with serving(answer) as server:
-        found = fetch_card(server.url(), TrustedIssuers({}), Unchecked("a test"), NOW, LOOPBACK)
+        found = fetch_card(server.url(), TrustedIssuers({}), Unchecked("a test"), NOW, patient, challenges=UNASKED)
     assert found.url.endswith("/.well-known/agent-card.json")
     assert isinstance(found.card, Card)
     assert found.card.document["name"] == card["name"]

@@ -28,7 +28,7 @@ from sdcard.web.publish import card_router
 from tests.external.a2a_sdks import ask_sdk
 from tests.external.node_peers import NodePeer
 from tests.sdcard.publishing.agent import AGENT_CARD_JSON, AGENT_JSON, JSON, SD, Agent, ask, plain
-from tests.world import NOW, World, example
+from tests.world import NOW, UNASKED, World, example
 
 RESOLVE = """
 import asyncio, json, sys, httpx
@@ -217,7 +217,9 @@ def test_our_own_client_fetches_and_verifies_what_is_published(world: World) -> 
     agent.replace(tokens=OwnTokens([kept]), plain=plain())
     with served(frameworks(agent)["starlette"]) as url:
         seen = [
-            fetch_card(url, world.issuer.trust, Unchecked("a test"), world.clock.now(), LOOPBACK, token).card
+            fetch_card(
+                url, world.issuer.trust, Unchecked("a test"), world.clock.now(), LOOPBACK, token, challenges=UNASKED
+            ).card
             for token in (None, text)
         ]
 

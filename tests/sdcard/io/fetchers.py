@@ -22,7 +22,7 @@ from sdcard.io.status_lists import AsyncFetchedStatusLists, FetchedStatusLists
 from sdcard.limits import Limits
 from sdcard.publishing.published import SD_MEDIA_TYPE
 from sdcard.status_list import MEDIA_TYPE, StatusReference
-from tests.world import ISSUER, NOW, key
+from tests.world import ISSUER, NOW, UNASKED, key
 
 Fetcher: TypeAlias = Callable[[str, EgressPolicy], object]
 
@@ -70,10 +70,10 @@ FETCHERS: dict[str, tuple[str, Fetcher]] = {
     ),
     "keys of an Issuer": (JSON, partial(keys_of_an_issuer, "jwks_uri")),
     "status keys of an Issuer": (JSON, partial(keys_of_an_issuer, "status_jwks_uri")),
-    "card": (SD_MEDIA_TYPE, lambda url, egress: fetch_card(url, TRUSTED, UNCHECKED, NOW, egress)),
+    "card": (SD_MEDIA_TYPE, lambda url, egress: fetch_card(url, TRUSTED, UNCHECKED, NOW, egress, challenges=UNASKED)),
     "card, awaited": (
         SD_MEDIA_TYPE,
-        lambda url, egress: asyncio.run(fetch_card_async(url, TRUSTED, UNCHECKED, NOW, egress)),
+        lambda url, egress: asyncio.run(fetch_card_async(url, TRUSTED, UNCHECKED, NOW, egress, challenges=UNASKED)),
     ),
     "keys of an authorization server": (JSON, server_keys),
 }

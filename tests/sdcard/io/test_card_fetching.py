@@ -41,7 +41,7 @@ from sdcard.web.publish import CardApp
 from tests.sdcard.io.fetchers import JSON, RawServer, ok, serving
 from tests.sdcard.web.called import CLIENT, Late, prover
 from tests.served import served
-from tests.world import ISSUER, NOW, World, example, raises_rule
+from tests.world import ISSUER, NOW, UNASKED, World, example, raises_rule
 
 # -- Cards from where agents publish them: verified, and what cannot be known is said ---------------------------------
 
@@ -67,6 +67,7 @@ def serve(answers: Answers) -> Iterator[RawServer]:
 
 def fetched(url: str, issuers: TrustedIssuers | IssuerKeys, status: Any = UNCHECKED, **more: Any) -> FetchedCard:
     """Both ways must give the same."""
+    more = {"challenges": UNASKED, **more}
     first = fetch_card(url, issuers, status, NOW, LOOPBACK, **more)
     assert asyncio.run(fetch_card_async(url, issuers, status, NOW, LOOPBACK, **more)) == first
     return first
@@ -152,14 +153,14 @@ def test_an_address_that_refuses_or_fails_ends_the_search(world: World, status: 
     with serve({ALL_PATHS[0]: signed(world)}) as server:
         server.answer = lambda client: client.sendall(f"HTTP/1.1 {status} no\r\nContent-Length: 0\r\n\r\n".encode())
         with raises_rule("fetch.failed", at="fetched"):
-            fetch_card(server.url() + "a2a", world.issuer.trust, UNCHECKED, NOW, LOOPBACK)
+            fetch_card(server.url() + "a2a", world.issuer.trust, UNCHECKED, NOW, LOOPBACK, challenges=UNASKED)
         assert server.connections == 1
 
 
 def test_a_card_that_is_nowhere_costs_seven_requests_and_is_told_with_all_addresses(world: World) -> None:
     with serve({}) as server:
         with pytest.raises(Refused) as refused:
-            fetch_card(server.url() + "a/b", world.issuer.trust, UNCHECKED, NOW, LOOPBACK)
+            fetch_card(server.url() + "a/b", world.issuer.trust, UNCHECKED, NOW, LOOPBACK, challenges=UNASKED)
         assert server.connections == 7
     hint = refused.value.findings[0].hint
     assert refused.value.rule is Rule.FETCH_ABSENT
@@ -170,7 +171,9 @@ def test_a_card_that_is_nowhere_costs_seven_requests_and_is_told_with_all_addres
 
 def test_a_token_goes_to_the_address_and_below_it_alone(world: World) -> None:
     with serve({ALL_PATHS[2]: signed(world)}) as server:
-        fetch_card(server.url() + "one/", world.issuer.trust, UNCHECKED, NOW, LOOPBACK, token="t0ken")
+        fetch_card(
+            server.url() + "one/", world.issuer.trust, UNCHECKED, NOW, LOOPBACK, token="t0ken", challenges=UNASKED
+        )
         sent = [(one.split(b" ")[1].decode(), b"t0ken" in one) for one in server.requests]
 
     assert sent == [("/one/", True), *((f"/one{path}", True) for path in ALL_PATHS), *((p, False) for p in ALL_PATHS)]
@@ -293,9 +296,11 @@ def test_the_status_is_checked_where_that_was_decided(world: World) -> None:
             fetched(server.url() + "x", world.issuer.trust, Checked(Statuses(1)))
         awaited = CheckedAsync(AwaitedStatuses())
         with raises_rule("status.revoked", at="issuer-jwt/status"):
-            asyncio.run(fetch_card_async(server.url() + "x", world.issuer.trust, awaited, NOW, LOOPBACK))
+            asyncio.run(
+                fetch_card_async(server.url() + "x", world.issuer.trust, awaited, NOW, LOOPBACK, challenges=UNASKED)
+            )
         with pytest.raises(Misuse):
-            fetch_card(server.url() + "x", world.issuer.trust, awaited, NOW, LOOPBACK)
+            fetch_card(server.url() + "x", world.issuer.trust, awaited, NOW, LOOPBACK, challenges=UNASKED)
 
 
 def test_keys_are_refreshed_before_the_card_is_verified(world: World) -> None:
@@ -323,9 +328,11 @@ def test_the_profile_decides_what_a_well_formed_sd_card_is(world: World) -> None
 def test_only_what_may_be_reached_is(world: World) -> None:
     with serve({"/x": signed(world)}) as server:
         with raises_rule("fetch.address", at="fetched"):
-            fetch_card(server.url() + "x", world.issuer.trust, UNCHECKED, NOW)
+            fetch_card(server.url() + "x", world.issuer.trust, UNCHECKED, NOW, challenges=UNASKED)
         assert server.connections == 0
-        assert fetch_card(server.url() + "x", world.issuer.trust, UNCHECKED, NOW, replace(LOOPBACK, seconds=3))
+        assert fetch_card(
+            server.url() + "x", world.issuer.trust, UNCHECKED, NOW, replace(LOOPBACK, seconds=3), challenges=UNASKED
+        )
 
 
 # -- The card fetch as a carrier of the called agent's proof ----------------------------------------------------------
@@ -377,7 +384,7 @@ def test_the_agent_proves_its_card_at_each_address(world: World, agent: tuple[st
 
 def test_a_client_without_a_challenge_gets_what_it_got_before(world: World, agent: tuple[str, Late]) -> None:
     url, _ = agent
-    found = fetch_card(url, world.issuer.trust, Unchecked("a test"), world.clock.now(), LOOPBACK)
+    found = fetch_card(url, world.issuer.trust, Unchecked("a test"), world.clock.now(), LOOPBACK, challenges=UNASKED)
     assert isinstance(found.card, UnprovedCard)
     assert str(found.card) == "issued by a trusted registry; not proved by this host"
     with httpx2.Client() as http:

@@ -29,7 +29,7 @@ from sdcard.web.mcp import InteractionClient
 from tests.command_line import Sdcard
 from tests.shared import ROOT
 from tests.sources import files, imported, name_of
-from tests.world import NOW, World, key
+from tests.world import NOW, UNASKED, World, key
 
 HOSTILE = (
     "http://registry.example", "HTTP://REGISTRY.EXAMPLE", "http://10.0.0.1", "http://192.168.1.1:8080",
@@ -65,7 +65,7 @@ CLIENTS: dict[str, Use] = {
     "Registry, for keys": lambda url, _: Registry(url, None, 0.0).issuer(),
     "fetch": lambda url, _: fetch(url, LOOPBACK, ("application/json",), 10, "token"),
     "fetch_card": lambda url, world: fetch_card(
-        url, TrustedIssuers({}), Unchecked("a test"), world.clock.now(), LOOPBACK, "token"
+        url, TrustedIssuers({}), Unchecked("a test"), world.clock.now(), LOOPBACK, "token", challenges=UNASKED
     ),
     "Presenter": present,
     "CalledAgent": lambda url, world: CalledAgent(
