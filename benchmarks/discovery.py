@@ -30,8 +30,7 @@ from issuer_service.agents.audiences import discovery_rows
 from issuer_service.app import create_app
 from issuer_service.container import AuditCheckpoints, Container
 from issuer_service.db.migrations import upgrade
-from issuer_service.keys.ring import KeyRing
-from issuer_service.keys.sealing import Vault, create_key_encryption_key
+from issuer_service.keys.ring import KeyRing, Vault, create_key_encryption_key
 from issuer_service.keys.service import make_missing
 from sdcard import InMemorySigner
 from sdcard.io.database import open_database

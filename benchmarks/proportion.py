@@ -39,7 +39,7 @@ from sdcard import (
 from sdcard.cards.detect import examine_card
 from sdcard.encoding import encode_json
 from sdcard.instants import Lifetime
-from sdcard.io.issuer_metadata import IssuerKeys
+from sdcard.io.published_keys import IssuerKeys
 from sdcard.io.status_lists import FetchedStatusLists, _Kept
 from sdcard.io.system import SystemSalts
 from sdcard.limits import DEFAULT_LIMITS, MOST_CARD_VALUES

@@ -44,8 +44,7 @@ from issuer_service.discovery import postings_repository as discovery
 from issuer_service.discovery import repository as discovery_repository
 from issuer_service.discovery.postings_repository import DiscoverySecret
 from issuer_service.discovery.records import START, Audience, DiscoveryQuery
-from issuer_service.keys.ring import KeyRing, KeysInUse
-from issuer_service.keys.sealing import KeyEncryptionKey, Vault
+from issuer_service.keys.ring import KeyEncryptionKey, KeyRing, KeysInUse, Vault
 from sdcard import InMemorySigner
 from sdcard.errors import Part, Where
 from sdcard.io.database import open_database

@@ -40,7 +40,7 @@ from sdcard.io.system import SystemClock, SystemSalts
 from sdcard.web.a2a import SdCardContextBuilder, SdCardInterceptor, presentation_extension
 from sdcard.web.authenticate import SdCardMiddleware
 from sdcard.web.client_auth import Presenter
-from sdcard.web.client_auth_httpx import HttpxSdCardAuth
+from sdcard.web.httpx_clients import HttpxSdCardAuth
 
 REGISTRY = "https://registry.example"
 GEOROUTE = Path(__file__).with_name("georoute.json")

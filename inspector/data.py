@@ -4,17 +4,16 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from sdcard.cards.a2a import detection, v0
+from sdcard.cards.a2a import v0, v1_0
 from sdcard.cards.a2a.signatures import MOST_SIGNATURES
 from sdcard.cards.a2a.signed_form import CARD_0_3, CARD_1_0, Field, Form, Message, forms_of
 from sdcard.cards.detect import KNOWN_FORMATS
-from sdcard.cards.kno import format as kno_format
+from sdcard.cards.kno import card as kno
 from sdcard.cards.lint import _FLAG, _HIDDEN
 from sdcard.cards.model import CardFormat
 from sdcard.instants import MAX_INSTANT, FreshnessWindow
-from sdcard.jose.algorithms import EC_PARAMETERS, DigestAlgorithm, SignatureAlgorithm
+from sdcard.jose.algorithms import _SMALL_ORDER, EC_PARAMETERS, ML_DSA_PARAMETERS, DigestAlgorithm, SignatureAlgorithm
 from sdcard.jose.claims import MAX_NONCE_LENGTH, UNCHECKED_METHODS
-from sdcard.jose.key_types import _SMALL_ORDER, ML_DSA_PARAMETERS
 from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS
 from sdcard.limits import BYTES_PER_CONTAINER, DEFAULT_LIMITS, MOST_CONTAINERS
 from sdcard.linkability import comparison as comparing
@@ -95,12 +94,12 @@ def page_data() -> dict[str, Any]:
         "formats": [_format(one) for one in KNOWN_FORMATS.values()],
         "detection": {
             "capabilities": list(v0.CAPABILITIES),
-            "only_a2a": list(detection._ONLY_A2A),
-            "of_others": list(detection._OF_OTHERS),
-            "two_words": list(detection._TWO_WORDS),
-            "known_to_1_0": sorted(detection._KNOWN_TO_1_0),
+            "only_a2a": list(v1_0._ONLY_A2A),
+            "of_others": list(v1_0._OF_OTHERS),
+            "two_words": list(v1_0._TWO_WORDS),
+            "known_to_1_0": sorted(v1_0._KNOWN_TO_1_0),
             "brought_by_0_2": list(v0.NEW_IN_0_2),
-            "marks_of_a2a": list(kno_format._A2A),
+            "marks_of_a2a": list(kno._A2A),
         },
         "forms": {name: [_form(form) for form in forms_of(name)] for name in KNOWN_FORMATS if forms_of(name)},
         "messages": messages.all(),

@@ -28,10 +28,9 @@ from issuer_service.delegation import endpoints as delegation
 from issuer_service.discovery import endpoints as discovery
 from issuer_service.discovery.schemas import DiscoveryRequest
 from issuer_service.monitoring import places
-from issuer_service.problems import problem_response
 from issuer_service.rate_limit import RateLimited
 from issuer_service.request_context import RequestContexts, is_limited, request_context_of
-from issuer_service.routes import HeadAndCors, RouteIndex, components, refusals
+from issuer_service.routes import HeadAndCors, RouteIndex, components, problem_response, refusals
 from issuer_service.status import endpoints as status
 from issuer_service.status.service import StatusChange, drop_expired_lists
 from sdcard.errors import Part, Refused, Where

@@ -14,7 +14,7 @@ from sdcard.dpop import check_unbound
 from sdcard.encoding import JsonValue
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant
-from sdcard.io.server_keys import ServerKeys
+from sdcard.io.published_keys import ServerKeys
 from sdcard.oauth import WHERE, AccessToken, external_party, parse_access_token, verify_access_token
 from sdcard.rules import Rule
 

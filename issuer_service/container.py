@@ -17,8 +17,7 @@ from issuer_service.access import Limit, is_limit
 from issuer_service.agents.repository import USED_NONCES
 from issuer_service.authorization_server import AuthorizationServer
 from issuer_service.discovery.postings_repository import DiscoverySecret
-from issuer_service.keys.ring import KeyRing
-from issuer_service.keys.sealing import Vault
+from issuer_service.keys.ring import KeyRing, Vault
 from issuer_service.monitoring import Metrics, Readiness
 from issuer_service.rate_limit import ConcurrencyLimit, FairSemaphore, Network, RateLimits
 from issuer_service.settings import ProofPolicy, Settings, SubjectPer
@@ -29,7 +28,7 @@ from sdcard.instants import Clock, Instant
 from sdcard.io.database import Database, open_database
 from sdcard.io.egress_policy import EgressPolicy
 from sdcard.io.key_files import load_card_signers
-from sdcard.io.server_keys import ServerKeys, load_from
+from sdcard.io.published_keys import ServerKeys, load_from
 from sdcard.io.system import SystemClock, SystemSalts
 from sdcard.io.used_nonces import SharedKey
 from sdcard.issuer import DEFAULT_LIFETIME

@@ -1,5 +1,6 @@
-"""The server process: TLS, sockets and shutdown."""
+"""HTTP server of the registry, and a temporary one for the demo."""
 
+import asyncio
 import errno
 import logging
 import os
@@ -11,18 +12,25 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
 
+from issuer_service.access import Scope, create_token
 from issuer_service.app import create_app
-from issuer_service.configuration import check_fit_to_serve
-from issuer_service.container import Container, build_container
+from issuer_service.container import AuditCheckpoints, Container, StatusPublishing, build_container
+from issuer_service.db.migrations import upgrade
 from issuer_service.keys.opening import prepare_keys
+from issuer_service.keys.ring import KeyRing, Vault, create_key_encryption_key
+from issuer_service.keys.service import make_missing
 from issuer_service.monitoring import logging_to, offered
-from issuer_service.rate_limit import BoundedProtocol
-from issuer_service.settings import Settings
+from issuer_service.rate_limit import UNLIMITED, BoundedProtocol
+from issuer_service.settings import Settings, check_fit_to_serve
 from sdcard.errors import Misuse
+from sdcard.io.database import open_database
+from sdcard.io.system import SystemClock, SystemSalts
+from sdcard.policy.model import DEFAULT_POLICY, DisclosurePolicy
 
 # -- TLS of the registry's own socket: 1.3 only, with a private key file ----------------------------------------------
 # Only its owner may read the file.
@@ -224,3 +232,43 @@ def _await_start(server: uvicorn.Server, thread: threading.Thread) -> None:
         if not thread.is_alive() or time.monotonic() > deadline:
             raise Misuse("the registry did not start")
         time.sleep(0.01)
+
+
+# -- A temporary registry over HTTP on loopback, with a fresh key and database ----------------------------------------
+
+HOUR = 3_600
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Address of the registry, and a bearer token that may register there."""
+
+    address: str
+    token: str
+
+
+@contextmanager
+def running_registry(directory: Path, policy: DisclosurePolicy = DEFAULT_POLICY) -> Iterator[Desk]:
+    """Run a registry while the block runs, with its data in the directory."""
+    listening = bind()
+    vault = Vault(create_key_encryption_key(directory / "key-encryption.key"))
+    audit = AuditCheckpoints(directory / "audit.checkpoints")
+    url = f"sqlite:///{directory / 'registry.sqlite'}"
+    upgrade(url)
+    token = asyncio.run(_prepare(url, vault))
+    database = open_database(url)
+    keys = KeyRing(database, vault, SystemClock())
+    status = StatusPublishing(period=1)  # it does not live for long, and nobody looks for who was revoked with whom
+    container = Container(address_of(listening), keys, database, audit, status, policy=policy, rates=UNLIMITED)
+    with running(container, listening) as address:
+        yield Desk(address, token)
+
+
+async def _prepare(url: str, vault: Vault) -> str:
+    """Make keys and a token, with connections for this event loop alone."""
+    database, now = open_database(url), SystemClock().now()
+    try:
+        await make_missing(database, vault, now)
+        return await create_token(database, "demo", list(Scope), {}, int(now) + HOUR, now, SystemSalts())
+    finally:
+        await database.close()

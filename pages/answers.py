@@ -17,7 +17,7 @@ ANSWERS = {
 """Answer → what it means."""
 
 SD_CARD = """
-SDC-1 | met | sdcard/io/issuer_metadata.py:IssuerKeys issuer_service/wellknown.py:issuer_metadata | tests/sdcard/io/test_issuer_metadata.py tests/issuer_service/test_wellknown.py | Resolving refreshes the keys of a listed Issuer, and never makes one trusted.
+SDC-1 | met | sdcard/io/published_keys.py:IssuerKeys issuer_service/wellknown.py:issuer_metadata | tests/sdcard/io/test_published_keys.py tests/issuer_service/test_wellknown.py | Resolving refreshes the keys of a listed Issuer, and never makes one trusted.
 SDC-2 | met | sdcard/issuer.py:prepare_sd_card issuer_service/agents/registration.py:issue | tests/issuer_service/agents/test_lifecycle.py | `sub` is `agent:` and the agent's id, unless the operator chose [pairwise subjects](linkability.md#pairwise-subjects).
 SDC-3 | met | sdcard/issuer.py:Validity sdcard/instants.py:parse_numeric_date sdcard/acceptance.py:check_terms | tests/sdcard/sdjwt/test_verification.py | Whole seconds are written. A fraction is read; a bool or a string is not.
 SDC-4 | met | sdcard/acceptance.py:check_issued sdcard/profile.py:SD_CARD | tests/sdcard/test_acceptance.py |
@@ -43,7 +43,7 @@ SDC-23 | partly | sdcard/delegation.py:check_scopes issuer_service/delegation/en
 SDC-24 | met | sdcard/claim_request.py:ClaimRequest sdcard/holder.py:select_requested | tests/sdcard/test_requesting.py | The Holder's own ceiling holds whatever is asked.
 SDC-25 | partly | sdcard/cards/lint.py:suspicious sdcard/linkability/comparison.py:report_linkability | tests/sdcard/cards/test_lint.py | A program can only guess what is personal: warnings. Rotating cards, and one for each domain, are the owner's to ask for.
 SDC-26 | partly | issuer_service/server.py:tls_context sdcard/io/http.py:fetch | tests/issuer_service/test_server.py | TLS 1.3 where the registry serves or anything is fetched. A proxy, an agent's own server, and the HTTP client that presents are set up by others. No channel binding.
-SDC-27 | partly | sdcard/io/pkcs11.py:Pkcs11Signer issuer_service/keys/sealing.py:Vault | tests/issuer_service/keys/test_service.py | In a PKCS#11 token, where the operator has one; by default sealed in the database, which is no HSM.
+SDC-27 | partly | sdcard/io/pkcs11.py:Pkcs11Signer issuer_service/keys/ring.py:Vault | tests/issuer_service/keys/test_service.py | In a PKCS#11 token, where the operator has one; by default sealed in the database, which is no HSM.
 SDC-28 | met | issuer_service/status/service.py:change_statuses sdcard/status_list.py:check_status_value | tests/issuer_service/status/test_endpoints.py | Short life and status lists; nothing is pushed.
 SDC-29 | met | issuer_service/audit/records.py:AuditRow | tests/issuer_service/agents/test_endpoints.py tests/issuer_service/audit/test_service.py | The claims that an SD-Card can show, by name.
 SDC-30 | met | sdcard/jose/algorithms.py:SignatureAlgorithm | tests/sdcard/test_agility.py tests/sdcard/jose/test_jws.py |
@@ -71,7 +71,7 @@ T-19 | met | sdcard/jose/keys.py:check_not_published | tests/sdcard/test_accepta
 T-20 | met | sdcard/issuer.py:rounded_validity issuer_service/settings.py:Settings | tests/sdcard/test_issuer.py | Seven days or more by default, ninety at most.
 T-21 | others | | | Differences within the draft's text; nothing of ours depends on it.
 T-22 | met | sdcard/cards/a2a/shared.py | tests/sdcard/cards/a2a/test_v0.py | An extension without `uri` is a finding.
-T-23 | met | sdcard/encoding.py sdcard/cards/a2a/detection.py | tests/sdcard/test_encoding.py tests/sdcard/cards/a2a/test_detection.py | Comments are no JSON, and refused; where members and `protocolVersion` disagree, `card.ambiguous` says so.
+T-23 | met | sdcard/encoding.py sdcard/cards/a2a/v1_0.py | tests/sdcard/test_encoding.py tests/sdcard/cards/a2a/test_v1_0.py | Comments are no JSON, and refused; where members and `protocolVersion` disagree, `card.ambiguous` says so.
 T-24 | met | sdcard/linkability/comparison.py:report_linkability | tests/sdcard/test_linkability.py | Confidentiality is promised, not anonymity; what links is told.
 T-25 | met | issuer_service/discovery/schemas.py:RequesterClaims issuer_service/access.py:check_context | tests/issuer_service/discovery/test_endpoints.py | What the asker says of itself gives it nothing.
 T-26 | partly | sdcard/possession.py:verify_possession issuer_service/settings.py:ProofPolicy | tests/issuer_service/agents/test_nonces.py | Demanded with `SDCARD_PROOF_OF_POSSESSION=demanded`. By default the draft's request, which has no proof, is accepted, and the audit record says so; a proof that is given is always checked.
@@ -212,7 +212,7 @@ AEV-14 | met | sdcard/cards/agentcard/values.py:Amount | tests/sdcard/cards/agen
 AEV-15 | met | sdcard/cards/agentcard/dialects.py sdcard/cards/agentcard/shared.py | tests/sdcard/cards/agentcard/test_dialects.py |
 AEV-16 | met | sdcard/cards/schema.py | tests/sdcard/cards/agentcard/test_dialects.py | Kept; and noted, but in `metadata`, which is open.
 AEV-17 | met | sdcard/cards/agentcard/shared.py | tests/sdcard/cards/agentcard/test_dialects.py |
-AEV-18 | met | sdcard/cards/agentcard/dialects.py:parse_embedded | tests/sdcard/cards/agentcard/test_dialects.py tests/sdcard/cards/agentcard/test_dialects.py | From files and bytes; a registration carries an object.
+AEV-18 | met | sdcard/cards/agentcard/dialects.py:parse_embedded | tests/sdcard/cards/agentcard/test_dialects.py | From files and bytes; a registration carries an object.
 AEV-19 | met | sdcard/publishing/published.py:ALL_PATHS sdcard/cards/agentcard/shared.py:MAX_AGE | tests/sdcard/web/test_publish.py |
 AEV-20 | met | sdcard/cards/agentcard/shared.py:compare_with_source | tests/sdcard/cards/agentcard/test_shared.py | A warning; the client decides.
 AEV-21 | partly | sdcard/cards/agentcard/dialects.py:_self_declared | tests/sdcard/cards/agentcard/test_dialects.py | A note, and never a reason to trust; stopping at `banned` is the reader's.
@@ -221,31 +221,31 @@ AEV-23 | met | sdcard/cards/agentcard/dialects.py:DIALECTS | tests/sdcard/cards/
 """
 
 KNO = """
-KNO-1 | met | sdcard/cards/kno/format.py | tests/sdcard/cards/kno/test_card.py |
+KNO-1 | met | sdcard/cards/kno/card.py | tests/sdcard/cards/kno/test_card.py |
 KNO-2 | met | sdcard/cards/kno/card.py:_check_identity | tests/sdcard/cards/kno/test_card.py |
-KNO-3 | met | sdcard/cards/kno/card.py:_check_schema sdcard/cards/kno/format.py:is_0_2 | tests/sdcard/cards/kno/test_card.py |
-KNO-4 | met | sdcard/cards/kno/format.py:_Quoted sdcard/cards/kno/card.py:_check_identity | tests/sdcard/cards/kno/test_card.py |
-KNO-5 | stricter | sdcard/cards/kno/format.py | tests/sdcard/cards/kno/test_card.py | A scheme that runs or reads something on the reader's machine is an error, not a warning; so is an empty `url`.
-KNO-6 | met | sdcard/cards/kno/format.py | tests/sdcard/cards/kno/test_card.py |
-KNO-7 | met | sdcard/cards/kno/format.py | tests/sdcard/cards/kno/test_card.py |
+KNO-3 | met | sdcard/cards/kno/card.py:_check_schema sdcard/cards/kno/card.py:is_0_2 | tests/sdcard/cards/kno/test_card.py |
+KNO-4 | met | sdcard/cards/kno/card.py:_Quoted sdcard/cards/kno/card.py:_check_identity | tests/sdcard/cards/kno/test_card.py |
+KNO-5 | stricter | sdcard/cards/kno/card.py | tests/sdcard/cards/kno/test_card.py | A scheme that runs or reads something on the reader's machine is an error, not a warning; so is an empty `url`.
+KNO-6 | met | sdcard/cards/kno/card.py | tests/sdcard/cards/kno/test_card.py |
+KNO-7 | met | sdcard/cards/kno/card.py | tests/sdcard/cards/kno/test_card.py |
 KNO-8 | met | sdcard/cards/kno/card.py:_check_credentials | tests/sdcard/cards/kno/test_card.py | What looks like a secret; a password that stands alone looks like any word.
-KNO-9 | met | sdcard/cards/kno/format.py sdcard/cards/kno/conversion.py | tests/sdcard/cards/kno/test_card.py tests/sdcard/cards/kno/test_conversion.py | The default is written out where a card becomes an A2A card.
-KNO-10 | met | sdcard/cards/kno/format.py | tests/sdcard/cards/kno/test_card.py |
-KNO-11 | met | sdcard/cards/kno/format.py sdcard/cards/a2a/shared.py:repeated_skill_ids | tests/sdcard/cards/kno/test_card.py |
-KNO-12 | met | sdcard/cards/kno/format.py | tests/sdcard/cards/kno/test_card.py |
+KNO-9 | met | sdcard/cards/kno/card.py sdcard/cards/kno/conversion.py | tests/sdcard/cards/kno/test_card.py tests/sdcard/cards/kno/test_conversion.py | The default is written out where a card becomes an A2A card.
+KNO-10 | met | sdcard/cards/kno/card.py | tests/sdcard/cards/kno/test_card.py |
+KNO-11 | met | sdcard/cards/kno/card.py sdcard/cards/a2a/shared.py:repeated_skill_ids | tests/sdcard/cards/kno/test_card.py |
+KNO-12 | met | sdcard/cards/kno/card.py | tests/sdcard/cards/kno/test_card.py |
 KNO-13 | met | sdcard/cards/kno/card.py:_check_ownership | tests/sdcard/cards/kno/test_card.py |
 KNO-14 | met | sdcard/cards/kno/card.py:_check_ownership | tests/sdcard/cards/kno/test_card.py |
 KNO-15 | met | sdcard/cards/kno/card.py:unresolved_domains | tests/sdcard/cards/kno/test_card.py | The platform's catalogue is an argument; no command and no registration has one.
-KNO-16 | met | sdcard/cards/kno/format.py | tests/sdcard/cards/kno/test_card.py |
+KNO-16 | met | sdcard/cards/kno/card.py | tests/sdcard/cards/kno/test_card.py |
 KNO-17 | met | sdcard/cards/kno/card.py:_check_goals | tests/sdcard/cards/kno/test_card.py |
-KNO-18 | met | sdcard/cards/kno/card.py:_check_goal sdcard/cards/kno/format.py:_Quoted | tests/sdcard/cards/kno/test_card.py | A goal with neither is noted, for KNO-24.
+KNO-18 | met | sdcard/cards/kno/card.py:_check_goal sdcard/cards/kno/card.py:_Quoted | tests/sdcard/cards/kno/test_card.py | A goal with neither is noted, for KNO-24.
 KNO-19 | met | sdcard/cards/kno/card.py:_check_boundaries | tests/sdcard/cards/kno/test_card.py |
-KNO-20 | met | sdcard/cards/kno/format.py:_Number | tests/sdcard/cards/kno/test_card.py |
+KNO-20 | met | sdcard/cards/kno/card.py:_Number | tests/sdcard/cards/kno/test_card.py |
 KNO-21 | met | sdcard/cards/kno/card.py:merge_budget | tests/sdcard/cards/kno/test_card.py | The process's template is an argument.
 KNO-22 | met | sdcard/cards/kno/card.py:_check_age | tests/sdcard/cards/kno/test_card.py |
 KNO-23 | met | sdcard/cards/kno/card.py:_check_identity | tests/sdcard/cards/kno/test_card.py | Anything but `public` is noted: who sees what, the registry's policy says.
 KNO-24 | partly | sdcard/cards/kno/card.py:_check_goal | tests/sdcard/cards/kno/test_card.py | A goal without a metric or a target is noted; whether a metric can be observed, no program can tell.
-KNO-25 | met | sdcard/cards/kno/format.py sdcard/cards/schema.py | tests/sdcard/cards/kno/test_card.py | Kept, and noted, at every level.
+KNO-25 | met | sdcard/cards/kno/card.py sdcard/cards/schema.py | tests/sdcard/cards/kno/test_card.py | Kept, and noted, at every level.
 """
 
 STANDARDS = {

@@ -3,8 +3,7 @@
 import re
 from pathlib import Path
 
-from issuer_service.configuration import PREFIX, shown_value
-from issuer_service.settings import Settings
+from issuer_service.settings import PREFIX, Settings, shown_value
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "operations.md"
 _HEADING = "## Every setting\n\n"

@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 
 from sdcard import DEFAULT_POLICY, parse_card
 from sdcard.disclosable import Treatment
-from sdcard.policy.explain import ExplainedPart, explain
+from sdcard.policy.plan import ExplainedPart, explain
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "examples" / "georoute.json"

@@ -274,7 +274,7 @@ def verify_delegated_token(
     """Verify a token sent as ``Authorization: Bearer``, with its chain (RFC 9068 4).
 
     Args:
-        keys: the registry's token keys, by ``kid``: ``ServerKeys.for_token`` of ``sdcard.io.server_keys``.
+        keys: the registry's token keys, by ``kid``: ``ServerKeys.for_token`` of ``sdcard.io.published_keys``.
         issuer: the registry.
         audience: this agent, as in ``sub`` of its SD-Card.
 

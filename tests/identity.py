@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from issuer_service.authorization_server import AuthorizationServer
 from sdcard.encoding import encode_base64url
 from sdcard.io.key_files import public_jwk
-from sdcard.io.server_keys import ServerKeys
+from sdcard.io.published_keys import ServerKeys
 from sdcard.jose.jws import encode_signing_input, join_signature
 from tests.world import ISSUER, NOW, key
 

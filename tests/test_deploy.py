@@ -17,8 +17,7 @@ import httpx2
 import pytest
 import trustme
 
-from issuer_service.configuration import check_fit_to_serve, read_configuration
-from issuer_service.settings import Settings
+from issuer_service.settings import Settings, check_fit_to_serve, read_configuration
 from tests.groups import needs, unavailable
 from tests.issuer_service.test_server import await_health, free_port, served_environment
 from tests.shared import ROOT

@@ -14,9 +14,8 @@ import pytest
 
 from issuer_service.agents.reading import Terms
 from issuer_service.cli.audit import read_lines
-from issuer_service.configuration import read_configuration
 from issuer_service.importing import read_line
-from issuer_service.settings import ProofPolicy
+from issuer_service.settings import ProofPolicy, read_configuration
 from sdcard import DEFAULT_POLICY, SD_CARD, Misuse, Refused, parse_card, parse_card_file, parse_trusted_issuers
 from sdcard.cards.a2a.signatures import NOBODY
 from sdcard.cli.mcp_tools import Document, Token, check_card, inspect_sd_card
@@ -26,7 +25,7 @@ from sdcard.cli.trust import read_trust
 from sdcard.encoding import parse_json_object
 from sdcard.errors import Part, Where
 from sdcard.io import key_files
-from sdcard.io.server_keys import load_from
+from sdcard.io.published_keys import load_from
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.oauth import parse_credentials, parse_server_keys
@@ -293,8 +292,8 @@ def test_programs_send_a_presentation_and_a_token_on_one_line(world: World) -> N
 
 
 READERS = {
-    "sdcard/io/key_files.py", "sdcard/io/server_keys.py", "sdcard/cli/output.py", "issuer_service/cli/audit.py",
-    "issuer_service/configuration.py",
+    "sdcard/io/key_files.py", "sdcard/io/published_keys.py", "sdcard/cli/output.py", "issuer_service/cli/audit.py",
+    "issuer_service/settings.py",
 }  # fmt: skip
 """Modules that read files of people themselves, and forgive."""
 ELSEWHERE = {

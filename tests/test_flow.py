@@ -21,8 +21,8 @@ from sdcard.holder import select_paths
 from sdcard.http_auth import INTERACTION_HEADER
 from sdcard.io.card_fetching import FetchedCard, UnprovedCard, fetch_card
 from sdcard.io.egress_policy import LOOPBACK
-from sdcard.io.issuer_metadata import IssuerKeys
 from sdcard.io.key_files import load_signer
+from sdcard.io.published_keys import IssuerKeys
 from sdcard.io.registry_client import Registry
 from sdcard.io.status_lists import FetchedStatusLists
 from sdcard.io.system import SystemSalts

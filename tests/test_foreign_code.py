@@ -32,7 +32,7 @@ import yaml
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from issuer_service import server as tls
-from issuer_service.keys import sealing
+from issuer_service.keys import ring as sealing
 from issuer_service.keys.repository import KeyUse
 from sdcard import Misuse, Refused, status_list
 from sdcard import oauth as oauth_keys
@@ -49,7 +49,7 @@ from sdcard.io.database import open_database
 from sdcard.io.egress_policy import LOOPBACK, EgressPolicy
 from sdcard.io.key_files import generate_jwk
 from sdcard.io.registry_client import Registry
-from sdcard.jose import key_types as ml_dsa
+from sdcard.jose import algorithms as ml_dsa
 from sdcard.jose import keys as jose_keys
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.jws import InMemorySigner

@@ -12,7 +12,7 @@ from sdcard import Acceptance, Issuer, Limits, TrustedIssuers, accept_sd_card, i
 from sdcard.encoding import encode_json
 from sdcard.errors import Part, Where
 from sdcard.holder import present, select_all
-from sdcard.jose import key_types as ml_dsa
+from sdcard.jose import algorithms as ml_dsa
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.jws import InMemorySigner, parse_jws
 from sdcard.sdjwt.model import SdJwt, parse_sd_jwt

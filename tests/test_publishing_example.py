@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from issuer_service.cli.registry_process import Desk, running_registry
+from issuer_service.server import Desk, running_registry
 from sdcard.cli import main
 from tests.sdcard.publishing.agent import AGENT_CARD_JSON, AGENT_JSON, JSON, SD
 from tests.shared import ROOT

@@ -20,7 +20,7 @@ ONE_KEY = {
     "sdcard/vectors.py",
     "issuer_service/db/backups.py",
     "issuer_service/discovery/renewal.py",
-    "issuer_service/keys/sealing.py",
+    "issuer_service/keys/ring.py",
     "issuer_service/agents/lifecycle.py",
     "issuer_service/agents/reading.py",
 }

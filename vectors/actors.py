@@ -13,9 +13,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from sdcard.encoding import JsonObject, JsonValue, encode_base64url, encode_json
-from sdcard.jose.algorithms import EC_PARAMETERS, DigestAlgorithm, SignatureAlgorithm
+from sdcard.jose.algorithms import EC_PARAMETERS, DigestAlgorithm, SignatureAlgorithm, private_key_of
 from sdcard.jose.jws import join_signature
-from sdcard.jose.key_types import private_key_of
 from sdcard.jose.keys import public_key
 from sdcard.profile import SD_CARD
 from sdcard.salts import SALT_BYTES

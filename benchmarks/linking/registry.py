@@ -23,8 +23,7 @@ from issuer_service.agents.registration import register_agent
 from issuer_service.container import AuditCheckpoints, Container
 from issuer_service.db.migrations import upgrade
 from issuer_service.keys.repository import KeyUse
-from issuer_service.keys.ring import KeyRing
-from issuer_service.keys.sealing import Vault, create_key_encryption_key
+from issuer_service.keys.ring import KeyRing, Vault, create_key_encryption_key
 from issuer_service.keys.service import make_missing
 from issuer_service.settings import SubjectPer
 from sdcard import DEFAULT_POLICY, InMemorySigner, TrustedIssuers

@@ -24,7 +24,7 @@ function isUsableEd25519(bytes) {
   return power(product, (p - 1n) / 2n, p) === 1n;
 }
 
-// Whether most coefficients of t1 (ten bits each, after 32 bytes of rho) are far from zero: see sdcard/jose/key_types.py.
+// Whether most coefficients of t1 (ten bits each, after 32 bytes of rho) are far from zero: see sdcard/jose/algorithms.py.
 function isUsableMlDsa(bytes) {
   const packed = bytes.subarray(32);
   const count = Math.floor((packed.length * 8) / 10);

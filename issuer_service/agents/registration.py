@@ -25,7 +25,7 @@ from issuer_service.container import Bounds, Container
 from issuer_service.discovery.records import Audience, DiscoveryRow
 from issuer_service.keys.repository import KeyNotInUse, KeyUse
 from issuer_service.keys.ring import KeysInUse
-from issuer_service.problems import show_findings
+from issuer_service.routes import show_findings
 from issuer_service.settings import ProofPolicy
 from issuer_service.status.records import CardRow, StatusRow, StatusTaken
 from issuer_service.status.repository import free_statuses

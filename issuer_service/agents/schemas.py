@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic_core import PydanticCustomError
 
-from issuer_service.problems import FindingShown
+from issuer_service.routes import FindingShown
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.issuer import AGENT_ID
 from sdcard.pairwise import PAIRWISE, is_reserved

@@ -10,9 +10,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, bindparam, cast, event, select, update
 
 from issuer_service.audit.records import AuditFound, AuditQuery, AuditRow
-from issuer_service.db.pairwise import find_own_id
 from issuer_service.db.state import state_text
-from issuer_service.db.tables import audit, audit_head
+from issuer_service.db.tables import audit, audit_head, find_own_id
 from issuer_service.db.values import StoredText
 from sdcard.audit_chain import Head, chain_record
 from sdcard.encoding import JsonObject, JsonValue, parse_json

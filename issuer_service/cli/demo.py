@@ -205,7 +205,7 @@ class AttackResult:
 
 def command(as_json: AsJson = False) -> None:
     """Run the demo."""
-    from issuer_service.cli.registry_process import running_registry
+    from issuer_service.server import running_registry
 
     signal.signal(signal.SIGTERM, _stop)
     with tempfile.TemporaryDirectory(prefix="sdcard-demo-") as directory, running_registry(Path(directory)) as desk:

@@ -16,7 +16,7 @@ from sdcard.jose.algorithms import SignatureAlgorithm
 
 if TYPE_CHECKING:
     from issuer_service.keys.repository import KeyUse, RegistryKeyRow
-    from issuer_service.keys.sealing import Vault
+    from issuer_service.keys.ring import Vault
     from issuer_service.settings import Settings
     from sdcard.io.database import Database
 
@@ -191,7 +191,7 @@ def reseal(
     Example: sdcard keys reseal --old-key-file old.key
     """
     from issuer_service.keys.opening import new_key_encryption_key
-    from issuer_service.keys.sealing import load_key_encryption_key
+    from issuer_service.keys.ring import load_key_encryption_key
     from issuer_service.keys.service import reseal as seal_anew
 
     settings = read_settings(config, database_url=database_url)

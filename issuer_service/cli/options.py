@@ -15,8 +15,7 @@ from sdcard.cli.options import matching
 from sdcard.cli.output import printable
 
 if TYPE_CHECKING:
-    from issuer_service.configuration import Configuration
-    from issuer_service.settings import Settings
+    from issuer_service.settings import Configuration, Settings
     from sdcard.io.database import Database
 
 _T = TypeVar("_T")
@@ -33,7 +32,7 @@ def read_settings(config: Path | None = None, /, **options: object) -> "Settings
     Raises:
         Misuse, OSError: as ``read_configuration``.
     """
-    from issuer_service.configuration import read_configuration
+    from issuer_service.settings import read_configuration
 
     configuration = read_configuration(config, os.environ, options)
     warn_of_unknown(configuration)
@@ -42,7 +41,7 @@ def read_settings(config: Path | None = None, /, **options: object) -> "Settings
 
 def warn_of_unknown(configuration: "Configuration") -> None:
     """Name on standard error the variables that look like settings and are none."""
-    from issuer_service.configuration import nearest
+    from issuer_service.settings import nearest
 
     known = [f"SDCARD_{name.upper()}" for name in configuration.sources]
     for name in configuration.unknown:

@@ -29,7 +29,7 @@ def show(
 
     Example: sdcard config show --config /etc/sdcard/sdcard.toml
     """
-    from issuer_service.configuration import Source, read_configuration, shown_value
+    from issuer_service.settings import Source, read_configuration, shown_value
 
     configuration = read_configuration(config, os.environ, {})
     rows = {
@@ -63,8 +63,8 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Run the registry."""
-    from issuer_service.configuration import check_fit_to_serve
     from issuer_service.server import serve, tls_of
+    from issuer_service.settings import check_fit_to_serve
 
     settings = read_settings(
         config,

@@ -38,9 +38,8 @@ from issuer_service.console.session import (
 from issuer_service.container import Container
 from issuer_service.delegation import service as delegation
 from issuer_service.delegation.records import ApprovalState
-from issuer_service.problems import STATUS
 from issuer_service.request_context import request_context_of
-from issuer_service.routes import FromContainer
+from issuer_service.routes import STATUS, FromContainer
 from issuer_service.status.service import REINSTATE, REVOKE, SUSPEND, Change, change_statuses
 from sdcard.cards.detect import KNOWN_FORMATS
 from sdcard.cards.model import Fact

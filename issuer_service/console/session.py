@@ -17,15 +17,14 @@ from issuer_service import tokens
 from issuer_service.access import EXTERNAL, Caller, Limit, Scope, check_token
 from issuer_service.container import Bounds, Container
 from issuer_service.delegation.schemas import parse_form
-from issuer_service.problems import STATUS
 from issuer_service.rate_limit import RateLimited
 from issuer_service.request_context import authenticate, read_form_body, request_context_of, take_turn
-from issuer_service.routes import FromContainer
+from issuer_service.routes import STATUS, FromContainer
 from issuer_service.tokens import SessionRow, TokenRow
 from sdcard.encoding import encode_base64url
 from sdcard.errors import Part, Refused, Where
 from sdcard.http_auth import RETRY_AFTER
-from sdcard.io.display import printable, show_instant
+from sdcard.io.system import printable, show_instant
 from sdcard.oauth import WHERE as CREDENTIALS
 from sdcard.rules import Rule
 

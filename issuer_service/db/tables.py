@@ -8,6 +8,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Connection,
     ForeignKey,
     Index,
     Integer,
@@ -17,11 +18,16 @@ from sqlalchemy import (
     Table,
     UniqueConstraint,
     false,
+    select,
     text,
 )
 
 from issuer_service.db.values import StoredJson, StoredText
 from sdcard.io.used_nonces import used_nonces_table
+from sdcard.pairwise import code_of
+
+# -- The tables, for SQLite and PostgreSQL alike ----------------------------------------------------------------------
+# Constraints, not code, make owners and key bindings unique.
 
 metadata = MetaData(
     naming_convention={
@@ -314,3 +320,29 @@ sessions = Table(
     Column("expires_at", BigInteger, nullable=False, index=True),
 )
 """Who is signed in at the console: by the digest of what the browser keeps, and that of the token they came with."""
+
+
+# -- Resolution of pairwise ids, from the SD-Cards that have them -----------------------------------------------------
+
+_AGENT = "agent:"
+
+
+def find_own_id(connection: Connection, agent_id: str) -> str:
+    """Resolve a pairwise id to the agent's id.
+
+    Any other or unknown id is returned unchanged.
+    """
+    if code_of(agent_id) is None:
+        return agent_id
+    asked = select(batches.c.agent_id).join_from(cards, batches).where(cards.c.subject == agent_id).limit(1)
+    found: str | None = connection.execute(asked).scalar()
+    return agent_id if found is None else found
+
+
+def find_own_name(connection: Connection, party: str) -> str:
+    """Resolve the pairwise name of a party of a delegation.
+
+    Agents are named with ``agent:``. Other parties are returned unchanged.
+    """
+    agent_id = party.removeprefix(_AGENT)
+    return party if agent_id == party else _AGENT + find_own_id(connection, agent_id)

@@ -10,8 +10,8 @@ from urllib.parse import parse_qsl
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from issuer_service.problems import STATUS
 from issuer_service.rate_limit import RateLimited
+from issuer_service.routes import STATUS
 from sdcard.delegation import ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE, is_agent, parse_scope
 from sdcard.errors import Part, Refused, Where
 from sdcard.http_auth import RETRY_AFTER

@@ -1,14 +1,158 @@
-"""``POST /agents/discover`` (SD-Card 4.2, 5.3.1)."""
+"""Discovery: the endpoint, the audience, the matches and their SD-Cards."""
 
+import hashlib
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
 from fastapi import APIRouter, Request, Response
 
-from issuer_service.access import Scope
-from issuer_service.discovery import service
-from issuer_service.discovery.schemas import Discovered, DiscoveryRequest
+from issuer_service.access import Caller, Scope, check_context
+from issuer_service.agents.audiences import as_texts, decided_by
+from issuer_service.agents.schemas import REQUEST
+from issuer_service.container import Container
+from issuer_service.discovery import repository
+from issuer_service.discovery.cursors import open_cursor, seal_cursor
+from issuer_service.discovery.records import MOST_CHARACTERS, START, Audience, DiscoveryQuery, FoundPage, FoundRow
+from issuer_service.discovery.renewal import renew
+from issuer_service.discovery.schemas import Discovered, DiscoveryRequest, read_discovery
 from issuer_service.request_context import authorize, read_small_json_body
 from issuer_service.routes import BEARER, FastRoute, container_of, json_body, refusals
+from sdcard.encoding import encode_json
+from sdcard.errors import Refused
+from sdcard.instants import Instant, Lifetime
+from sdcard.issuer import issuing_step
+from sdcard.policy.context import FEDERATION, Partner
+from sdcard.rules import Rule
+
+# -- Discovery requests: the audience, the matches, and the agents' SD-Cards ------------------------------------------
+
+_ATTEMPTS = 5
+
+
+async def discover(container: Container, caller: Caller, body: bytes) -> bytes:
+    """The answer to a request: a ``Discovered`` in JSON.
+
+    Raises:
+        Refused: for the request; ``token.limit`` for a context that the token does not name; ``context.unknown``;
+            ``cursor.invalid``; ``signer.unavailable`` or ``store.unavailable``, also when SD-Cards that are
+            needed cannot be made now.
+    """
+    now = container.clock.now()
+    asked = read_discovery(body, container.limits.json_depth)
+    audience = _audience(container, caller, asked.request, now)
+    terms, secret = as_texts(asked.terms), await container.discovery_secret.current()
+    binding = hashlib.sha256(encode_json([caller.token, audience.context, audience.partner, *terms])).digest()
+    cursor = asked.request.cursor
+    after = START if cursor is None else open_cursor(cursor, binding, secret, now)
+    query = DiscoveryQuery(audience, terms, after, asked.request.max_results, int(now))
+    page = await _fresh_page(container, caller, query, now)
+    found = [(row.agent_id, row.sd_card) for row in page.rows if row.sd_card]
+    if len(found) != len(page.rows):  # some are long; the others together never are
+        page = _bounded(page)
+        long = [row.position for row in page.rows if row.sd_card is None]
+        texts = await _read_long(container, caller, long, query.at)
+        read = [(row.agent_id, row.sd_card) if row.sd_card else texts.get(row.position) for row in page.rows]
+        found = [(one[0], one[1]) for one in read if one and one[1]]
+    after_these = None if page.more is None else seal_cursor(page.more, binding, secret, now, container.salts)
+    return _answer(found, after_these, asked.ignored)
+
+
+def _answer(found: Sequence[tuple[str, str]], cursor: str | None, ignored: Sequence[str]) -> bytes:
+    """Write a ``Discovered`` as JSON, without escaping its results.
+
+    An ``AGENT_ID`` has nothing that JSON escapes, nor has base64url between dots and tildes.
+    """
+    results = ",".join([f'{{"agent_id":"{agent_id}","sd_card":"{text}"}}' for agent_id, text in found])
+    end = encode_json({"next_cursor": cursor, "ignored": [*ignored]}).decode()
+    return f'{{"results":[{results}],{end[1:]}'.encode("ascii")
+
+
+def _audience(container: Container, caller: Caller, request: DiscoveryRequest, now: Instant) -> Audience:
+    """Return the audience that the token permits.
+
+    A partner with an agreement sees the agents registered for it.
+
+    What the requester claims can only take that away: one who claims to be another partner is not shown it.
+    """
+    check_context(caller, request.context)
+    if request.context not in container.policy.contexts:
+        raise Refused(Rule.CONTEXT_UNKNOWN, REQUEST.within("context"))
+    claims = request.requester_claims
+    claimed = caller.subject if claims is None or claims.organization is None else claims.organization
+    if request.context != FEDERATION.name or claimed != caller.subject:
+        return Audience(request.context, "")
+    partner = Partner(caller.subject, now, issuing_step(container.lifetime))
+    agreed = container.policy.agreement(request.context, partner, REQUEST.within("context"))
+    return Audience(request.context, agreed.partner if agreed else "")
+
+
+async def _fresh_page(container: Container, caller: Caller, query: DiscoveryQuery, now: Instant) -> FoundPage:
+    """A page whose SD-Cards are good, and as the policy is now.
+
+    What they are found by may change with them.
+
+    Agents are independent: one whose SD-Card is not good and cannot be renewed is left out.
+
+    Raises:
+        Refused: ``signer.unavailable`` or ``store.unavailable``, when that leaves nothing of the page.
+    """
+    page = await _find(container, caller, query)
+    failed, outage = frozenset[int](), None
+    for _ in range(_ATTEMPTS):
+        decided = decided_by(container, await container.keys.current())
+        if {row.position for row in _due(page, decided, now)} <= failed:
+            break
+        async with container.renewing:
+            page = await _find(container, caller, query)
+            due = [row.position for row in _due(page, decided, now) if row.position not in failed]
+            try:
+                failed |= await renew(container, due, now)
+            except Refused as refusal:
+                outage = refusal
+                break
+        page = await _find(container, caller, query)
+    decided = decided_by(container, await container.keys.current())
+    good = tuple(row for row in page.rows if not _is_stale(row, decided, now))
+    if page.rows and not good and outage is not None:
+        raise outage
+    return FoundPage(good, page.more)
+
+
+async def _find(container: Container, caller: Caller, query: DiscoveryQuery) -> FoundPage:
+    async with container.shares.of(caller.subject):
+        return await repository.find_agents(container.database, await container.discovery_secret.current(), query)
+
+
+async def _read_long(
+    container: Container, caller: Caller, positions: Sequence[int], at: int
+) -> Mapping[int, tuple[str, str]]:
+    async with container.shares.of(caller.subject):
+        return await repository.read_cards(container.database, positions, at)
+
+
+def _due(page: FoundPage, decided: str, now: Instant) -> list[FoundRow]:
+    return [row for row in page.rows if row.renew_at <= now or _is_stale(row, decided, now)]
+
+
+def _is_stale(row: FoundRow, decided: str, now: Instant) -> bool:
+    """Whether the SD-Card may no longer be served.
+
+    It is not valid now, or its policy, setting or keys were replaced.
+    """
+    return row.decided_by != decided or not Lifetime(row.issued_at, row.expires_at).covers(now)
+
+
+def _bounded(page: FoundPage) -> FoundPage:
+    """Cut the page to the size of one response."""
+    total = 0
+    for number, row in enumerate(page.rows):
+        total += row.size
+        if number and total > MOST_CHARACTERS:
+            return FoundPage(page.rows[:number], page.rows[number - 1].position)
+    return page
+
+
+# -- ``POST /agents/discover`` (SD-Card 4.2, 5.3.1) -------------------------------------------------------------------
 
 router = APIRouter(tags=["discovery"], route_class=FastRoute)
 
@@ -39,5 +183,5 @@ async def discover_agents(request: Request) -> Response:
     container = container_of(request)
     caller = await authorize(request, container, Scope.AGENTS_DISCOVER)
     body = await read_small_json_body(request, container.bounds)
-    answer = await service.discover(container, caller, body)
+    answer = await discover(container, caller, body)
     return Response(answer, HTTPStatus.OK, {"Cache-Control": "no-store"}, "application/json")

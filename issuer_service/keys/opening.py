@@ -9,7 +9,7 @@ from issuer_service.db.backups import check_not_older
 from issuer_service.db.migrations import upgrade
 from issuer_service.keys import repository
 from issuer_service.keys.repository import KeyState
-from issuer_service.keys.sealing import (
+from issuer_service.keys.ring import (
     KeyEncryptionKey,
     Vault,
     create_key_encryption_key,

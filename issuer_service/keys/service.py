@@ -14,8 +14,7 @@ from dataclasses import replace
 from issuer_service.audit.records import AuditEvent
 from issuer_service.keys import repository
 from issuer_service.keys.repository import KeyChange, KeysChanged, KeyState, KeyUse, RegistryKeyRow
-from issuer_service.keys.ring import STALE
-from issuer_service.keys.sealing import KeyEncryptionKey, OpenKey, Vault
+from issuer_service.keys.ring import STALE, KeyEncryptionKey, OpenKey, Vault
 from issuer_service.settings import MOST_DELEGATION_SECONDS, MOST_STATUS_LIFETIME, MOST_STATUS_TTL
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse, Part, Refused, Where

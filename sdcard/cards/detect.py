@@ -9,15 +9,14 @@ from functools import partial
 from itertools import chain
 from typing import TypeAlias
 
-from sdcard.cards.a2a import detection, v0, v1_0
+from sdcard.cards.a2a import v0, v1_0
 from sdcard.cards.a2a.shared import FACTS, FOUND_BY, GROUPS
 from sdcard.cards.a2a.signatures import NOBODY, CardSigners, check_signatures
 from sdcard.cards.a2a.signed_form import forms_of
 from sdcard.cards.agentcard import dialects
 from sdcard.cards.agentcard.dialects import parse_embedded
 from sdcard.cards.documents import read_document
-from sdcard.cards.kno import card as kno_card
-from sdcard.cards.kno import format as kno_format
+from sdcard.cards.kno import card as kno
 from sdcard.cards.lint import suspicious
 from sdcard.cards.model import Card, CardFormat, reserved_members
 from sdcard.encoding import JsonObject, frozen, has_more_values, parse_json_object
@@ -58,8 +57,8 @@ _FORMATS: tuple[tuple[CardFormat, _Check | None], ...] = (
     (v0.V0_2, v0.check_0_2),
     (v0.V0_3, v0.check_0_3),
     (v1_0.FORMAT, v1_0.check),
-    (kno_format.V0_1, kno_card.check),
-    (kno_format.V0_2, kno_card.check),
+    (kno.V0_1, kno.check),
+    (kno.V0_2, kno.check),
     (FORMAT, None),
     *((dialect.format, partial(dialects.check, dialect)) for dialect in dialects.DIALECTS),
 )
@@ -68,7 +67,7 @@ KNOWN_FORMATS: Mapping[str, CardFormat] = frozen({card_format.name: card_format 
 _CHECKS: Mapping[str, _Check] = frozen({card_format.name: check for card_format, check in _FORMATS if check})
 
 _DEFAULTS: Mapping[str, CardFormat] = frozen(
-    {card_format.family: card_format for card_format in (v1_0.FORMAT, dialects.DRAFT.format, kno_format.V0_2)}
+    {card_format.family: card_format for card_format in (v1_0.FORMAT, dialects.DRAFT.format, kno.V0_2)}
 )
 """Family → the format of a document that is declared to be of the family and shows no marks of a version."""
 
@@ -302,16 +301,16 @@ _LIST = NotACard(
 )
 
 _SIGNS: tuple[tuple[_Question, CardFormat | NotACard], ...] = (
-    (kno_format.is_0_1, kno_format.V0_1),
-    (kno_format.is_0_2, kno_format.V0_2),
-    (kno_format.is_blueprint, _BLUEPRINT),
-    (kno_format.is_other_service, _SERVICE),
-    (detection.is_1_0, v1_0.FORMAT),
-    (kno_format.is_unlabelled, kno_format.V0_2),
-    (detection.is_0_3, v0.V0_3),
+    (kno.is_0_1, kno.V0_1),
+    (kno.is_0_2, kno.V0_2),
+    (kno.is_blueprint, _BLUEPRINT),
+    (kno.is_other_service, _SERVICE),
+    (v1_0.is_1_0, v1_0.FORMAT),
+    (kno.is_unlabelled, kno.V0_2),
+    (v1_0.is_0_3, v0.V0_3),
     (_has_any("agentCard", "agent_card"), _SIGSTORE),
-    (detection.is_0_1, v0.V0_1),
-    (detection.is_0_2, v0.V0_2),
+    (v1_0.is_0_1, v0.V0_1),
+    (v1_0.is_0_2, v0.V0_2),
     (dialects.is_mcp, dialects.MCP.format),
     (dialects.is_readme, dialects.README.format),
     (dialects.is_agentcard, dialects.DRAFT.format),
@@ -320,6 +319,6 @@ _SIGNS: tuple[tuple[_Question, CardFormat | NotACard], ...] = (
     (_is_tool_server, _MCP),
     (_has_any("schema_version", "name_for_model", "tools"), _MANIFEST),
     (_lists_capabilities_only, _LIST),
-    (detection.is_beginning, v1_0.FORMAT),
+    (v1_0.is_beginning, v1_0.FORMAT),
 )
 """The first question that is true decides what a document is."""

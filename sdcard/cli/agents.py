@@ -1,13 +1,16 @@
-"""``sdcard agents``, and ``revoke``, ``suspend`` and ``reinstate``."""
+"""``sdcard register`` and ``sdcard agents``."""
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from sdcard.acceptance import Acceptance
+from sdcard.cards.detect import read_card
+from sdcard.cards.documents import read_document
 from sdcard.cli.app import EXIT_REFUSED
 from sdcard.cli.options import (
     AsJson,
@@ -20,11 +23,190 @@ from sdcard.cli.options import (
     complete_contexts,
     read_token,
 )
-from sdcard.cli.output import console, print_json, print_result, show_instant, table
-from sdcard.cli.register import CardFile, card_files, check_supersedes, prove_keys, save_cards, write_trust
-from sdcard.encoding import JsonObject
+from sdcard.cli.output import (
+    cell,
+    console,
+    describe_findings,
+    print_json,
+    print_result,
+    read_bytes,
+    show_instant,
+    table,
+    write_private_file,
+)
+from sdcard.encoding import JsonObject, JsonValue, encode_json
 from sdcard.errors import Misuse
+from sdcard.holder import accept_sd_card
+from sdcard.io.system import SystemClock
+from sdcard.jose.jws import Signer
 from sdcard.jose.keys import PublicKey
+from sdcard.policy.context import FEDERATION
+from sdcard.possession import prove_possession
+from sdcard.trust import TrustedIssuers
+
+if TYPE_CHECKING:
+    from sdcard.io.registry_answers import IssuedAnswer, Registered
+    from sdcard.io.registry_client import Registry
+
+
+# -- ``sdcard register``: register an agent's card, and keep the SD-Cards ---------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CardFile:
+    """The file of an SD-Card, from the request, never from the registry's answer."""
+
+    context: str
+    key: PublicKey
+    file: Path
+
+
+def register(
+    card: Annotated[
+        str, typer.Argument(metavar="FILE|-", help="The agent card, in JSON or YAML; - is standard input.")
+    ],
+    registry: RegistryAddress,
+    agent_id: Annotated[str, typer.Option(help="The agent's id at the registry.")],
+    key: KeyFiles,
+    context: Annotated[
+        list[str], typer.Option(autocompletion=complete_contexts, help="CONTEXT, or CONTEXT=ENTRY,ENTRY (repeatable).")
+    ],
+    out: OutDirectory,
+    issuer: IssuerName = None,
+    partner: Annotated[str | None, typer.Option(help="For whom the context federation is.")] = None,
+    supersedes: Supersedes = "run_out",
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Register an agent card and keep the SD-Cards."""
+    from sdcard.io.key_files import load_signer
+    from sdcard.io.registry_client import Registry
+
+    signers = [load_signer(file) for file in key]
+    keys = [signer.public_key for signer in signers]
+    contexts = [_context(text, partner) for text in context]
+    if partner is not None and not any("partner" in one for one in contexts):
+        raise Misuse("--partner is for the context federation, which was not asked for")
+    body = _body(read_bytes(card), agent_id, keys, contexts)
+    check_supersedes(supersedes)
+    files = card_files([one["context"] for one in contexts], keys, out)
+    client = Registry(registry, read_token(token_file))
+    issuers, trust = client.issuer(issuer)
+    trust_file = write_trust(out, trust)
+    asked = list(dict.fromkeys(place.context for place in files))
+    proofs = prove_keys(client, issuers, agent_id, signers)
+    answer = client.register(
+        {**body, "proofs": proofs, "supersedes": supersedes}, asked, [one.thumbprint for one in keys]
+    )
+    save_cards(answer, files, issuers, trust_file, as_json)
+
+
+def prove_keys(
+    client: "Registry", issuers: TrustedIssuers, agent_id: str, signers: Sequence[Signer]
+) -> list[JsonValue]:
+    """Prove possession of each key, with a fresh nonce of the registry."""
+    (audience,) = issuers.keys
+    nonce, now = client.nonce(), SystemClock().now()
+    return [prove_possession(signer, audience, agent_id, nonce, now) for signer in signers]
+
+
+def save_cards(
+    answer: "Registered", files: Sequence[CardFile], issuers: TrustedIssuers, trust: Path, as_json: bool
+) -> None:
+    """Check every SD-Card, save it, and report it."""
+    acceptance, now = Acceptance(issuers=issuers), SystemClock().now()
+    for place, issued in zip(files, answer.cards, strict=True):
+        accept_sd_card(issued.sd_card, acceptance, place.key, now)
+        write_private_file(place.file, issued.sd_card.encode("ascii") + b"\n")
+    if as_json:
+        print_json(_document(answer, files, trust))
+    else:
+        _show(answer, files, trust)
+
+
+def check_supersedes(text: str) -> None:
+    """Refuse a value of ``--supersedes`` that the registry does not know."""
+    if text not in ("revoke", "run_out"):
+        raise Misuse("--supersedes is revoke or run_out")
+
+
+def _context(text: str, partner: str | None) -> dict[str, Any]:
+    name, equals, entries = text.partition("=")
+    whom = {"partner": partner} if partner is not None and name == FEDERATION.name else {}
+    return {"context": name, **({"disclose": entries.split(",")} if equals else {}), **whom}
+
+
+def _body(data: bytes, agent_id: str, keys: Sequence[PublicKey], contexts: Sequence[dict[str, Any]]) -> JsonObject:
+    """Build the request. The document is sent as written, with its signatures."""
+    document = read_document(data).document
+    read_card(document)
+    if not all(text.isprintable() for text in (agent_id, *(one["context"] for one in contexts))):
+        raise Misuse("--agent-id and --context are printable")
+    return {
+        "agent_id": agent_id,
+        **{name: document.get(name) or "" for name in ("name", "description", "version")},
+        "public_keys": [dict(key.to_jwk()) for key in keys],
+        "disclosure_contexts": list(contexts),
+        "card": document,
+    }
+
+
+def card_files(contexts: Sequence[str], keys: Sequence[PublicKey], out: Path) -> list[CardFile]:
+    """Choose a file for each SD-Card, before the registry issues anything."""
+    out.mkdir(mode=0o700, parents=True, exist_ok=True)
+    files = []
+    for context in contexts:
+        for number, key in enumerate(keys):
+            file = out / f"{context}{f'-{number}' if len(keys) > 1 else ''}.sd-card"
+            if file.parent != out or file.is_dir():
+                raise Misuse(f"no file for the context can be kept in {out}")
+            files.append(CardFile(context, key, file))
+    return files
+
+
+def write_trust(out: Path, trust: JsonObject) -> Path:
+    """Write the trust document beside the SD-Cards, and return its file."""
+    file = out / "trust.json"
+    write_private_file(file, encode_json(trust) + b"\n")
+    return file
+
+
+def _document(answer: "Registered", files: Sequence[CardFile], trust: Path) -> dict[str, Any]:
+    return {
+        "agent_id": answer.agent_id,
+        "linkable_by": list(answer.linkable_by),
+        "cards": [
+            {
+                "context": one.context,
+                "agreement": one.agreement,
+                "file": str(place.file),
+                "exp": one.expires_at,
+                "key": one.key_thumbprint,
+            }
+            for place, one in zip(files, answer.cards, strict=True)
+        ],
+        "trust": str(trust),
+        "findings": describe_findings(answer.findings),
+    }
+
+
+def _audience(one: "IssuedAnswer") -> str:
+    return f"{one.context}, agreed with {one.agreement}" if one.agreement else one.context
+
+
+def _show(answer: "Registered", files: Sequence[CardFile], trust: Path) -> None:
+    rows = [
+        (_audience(one), str(place.file), show_instant(one.expires_at), str(one.claims))
+        for place, one in zip(files, answer.cards, strict=True)
+    ]
+    out = console()
+    out.print(table(f"Registered {answer.agent_id}", ("context", "file", "valid until", "claims"), rows))
+    out.print(cell(f"Linkable by: {', '.join(answer.linkable_by) or 'nothing'}. Issuer keys: {trust}"))
+    for finding in answer.findings:
+        out.print(cell(f"{finding.level}: {finding}", "yellow"))
+
+
+# -- ``sdcard agents``, and ``revoke``, ``suspend`` and ``reinstate`` -------------------------------------------------
 
 AgentId: TypeAlias = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id at the registry.")]
 BatchId: TypeAlias = Annotated[str | None, typer.Option("--batch-id", help="Only those of this Batch.")]

@@ -150,7 +150,7 @@ COMMANDS = {
         "sdcard serve --port 8080",
     ),
     "register": (
-        "register:command",
+        "agents:register",
         "Register an agent card and keep the SD-Cards. The token comes from SDCARD_TOKEN or --token-file. "
         "Example: sdcard register card.json --registry http://127.0.0.1:8080 --agent-id georoute --key "
         "agent.jwk --context public --context internal --out cards",
@@ -174,7 +174,7 @@ COMMANDS = {
         "Example: sdcard inspect public.sd-card",
     ),
     "present": (
-        "present:command",
+        "verify:present_card",
         "Present an SD-Card with key binding, showing what you choose. Example: sdcard present "
         "public.sd-card --key agent.jwk --trust trust.json --audience https://them.example --nonce "
         "n-0S6_WzA2Mj --path skills.0",
@@ -185,7 +185,7 @@ COMMANDS = {
         "shown.txt --trust trust.json --audience https://me.example --nonce n-0S6_WzA2Mj --status",
     ),
     "linkability": (
-        "linkability:command",
+        "policy:linkability",
         "Say which values SD-Cards or presentations share, and which of those could differ. Nothing is "
         "verified, and no value is shown. Exit status 0: nothing avoidable links them; 1: something does, "
         "or a text was refused; 2: misuse. Example: sdcard linkability cards/public-0.sd-card "

@@ -217,7 +217,7 @@ def fetch(
     """Fetch a card and verify it."""
     from sdcard.agent_proof import AgentChallenges
     from sdcard.io.card_fetching import UnprovedCard, fetch_card
-    from sdcard.io.issuer_metadata import IssuerKeys
+    from sdcard.io.published_keys import IssuerKeys
     from sdcard.io.replay_cache import MemoryChallengeRecord
     from sdcard.io.system import SystemSalts
     from sdcard.key_binding import Unbound

@@ -19,9 +19,9 @@ from typer.exceptions import TyperException
 
 from sdcard.encoding import why_not_utf8
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
-from sdcard.io.display import printable as printable
-from sdcard.io.display import show_instant as show_instant
-from sdcard.io.private_files import write_private_file as write_private_file
+from sdcard.io.system import printable as printable
+from sdcard.io.system import show_instant as show_instant
+from sdcard.io.system import write_private_file as write_private_file
 from sdcard.lenient import decode_token, lenient_document, lenient_token
 from sdcard.rules import Rule
 

@@ -22,7 +22,7 @@ from sdcard.trust import (
 
 if TYPE_CHECKING:
     from sdcard.io.egress_policy import EgressPolicy
-    from sdcard.io.issuer_metadata import IssuerKeys
+    from sdcard.io.published_keys import IssuerKeys
 
 TrustFile: TypeAlias = Annotated[
     Path, typer.Option("--trust", help="Trust document, as `sdcard register` writes it; or a trust list.")

@@ -18,8 +18,8 @@ from sdcard.encoding import encode_json, frozen
 from sdcard.errors import Misuse, Refused
 from sdcard.holder import HeldSdCard, accept_sd_card, select_all
 from sdcard.instants import Clock, Instant, Lifetime
-from sdcard.io.private_files import write_private_file
 from sdcard.io.registry_client import Registry
+from sdcard.io.system import write_private_file
 from sdcard.jose.jws import Signer
 from sdcard.jose.keys import PublicKey
 from sdcard.lenient import lenient_token

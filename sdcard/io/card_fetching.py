@@ -22,7 +22,7 @@ from sdcard.http_auth import CHALLENGE_HEADER, encode_challenge
 from sdcard.instants import Instant
 from sdcard.io.egress_policy import PUBLIC, EgressPolicy, parse_url
 from sdcard.io.http import Fetched, NotADocument, fetch_async, run_blocking
-from sdcard.io.issuer_metadata import IssuerKeys
+from sdcard.io.published_keys import IssuerKeys
 from sdcard.key_binding import Answering, Bound, Challenge, RequestTarget, Unbound
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.paths import value_at

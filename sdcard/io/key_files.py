@@ -16,10 +16,9 @@ from jwcrypto.jwk import JWK
 from sdcard.cards.a2a.signatures import CardSigners, parse_card_signers
 from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url, parse_json_object
 from sdcard.errors import Misuse, Part, Refused, Where, foreign_code
-from sdcard.jose.algorithms import EC_PARAMETERS, SignatureAlgorithm
+from sdcard.jose.algorithms import EC_PARAMETERS, ML_DSA_PARAMETERS, SEED_SIZE, SignatureAlgorithm, private_key_of
 from sdcard.jose.jws import InMemorySigner
 from sdcard.jose.key_sets import read_key_set
-from sdcard.jose.key_types import ML_DSA_PARAMETERS, SEED_SIZE, private_key_of
 from sdcard.jose.keys import PRIVATE_MEMBERS, KeySet, PublicKey, parse_public_jwk
 from sdcard.lenient import lenient_document
 from sdcard.rules import Rule

@@ -15,7 +15,7 @@ from sdcard.errors import Part, Refused, Where
 from sdcard.instants import MAX_SKEW, Instant, Lifetime
 from sdcard.io.egress_policy import PUBLIC, EgressPolicy
 from sdcard.io.http import STATUS_LIST_OPTIONS, fetch
-from sdcard.io.issuer_metadata import IssuerKeys
+from sdcard.io.published_keys import IssuerKeys
 from sdcard.jose.jws import parse_jws
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.rules import Rule

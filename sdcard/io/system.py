@@ -1,14 +1,20 @@
-"""The machine's clock and randomness."""
+"""The machine: its clock, randomness, private files and display of text."""
 
 import math
 import os
+import tempfile
 import time
+import unicodedata
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 
 from sdcard.cards.agentcard import shared as identity
 from sdcard.errors import Misuse
 from sdcard.instants import Clock, Instant
 from sdcard.salts import SALT_BYTES
+
+# -- The machine's clock and randomness -------------------------------------------------------------------------------
 
 
 class SystemClock:
@@ -54,3 +60,38 @@ class CoarseClock:
     def now(self) -> Instant:
         """The last whole step, in Unix seconds."""
         return math.floor(self.clock.now()) // self.step * self.step
+
+
+# -- Files for their owner alone, written whole or not at all ---------------------------------------------------------
+
+
+def write_private_file(file: Path, data: bytes) -> None:
+    """Write a whole file or none, readable by its owner alone."""
+    descriptor, unfinished = tempfile.mkstemp(dir=file.parent, prefix=".")
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+        Path(unfinished).replace(file)
+    except BaseException:
+        Path(unfinished).unlink(missing_ok=True)
+        raise
+
+
+# -- Display of foreign text and of instants, in a terminal or on a page ----------------------------------------------
+# Every text of a card is untrusted.
+
+_UNSEEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
+"""Unicode categories of invisible characters and line ends."""
+
+
+def printable(text: str) -> str:
+    """Escape control, format and bidirectional characters, and line ends."""
+    return "".join(f"\\u{ord(c):04x}" if unicodedata.category(c) in _UNSEEN else c for c in text)
+
+
+def show_instant(instant: Instant) -> str:
+    """Write an instant for people."""
+    try:
+        return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (OverflowError, ValueError, OSError):
+        return "in the distant past" if instant < 0 else "in the distant future"

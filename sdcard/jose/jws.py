@@ -11,8 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from sdcard import acceleration
 from sdcard.encoding import JsonObject, JsonValue, decode_base64url, decode_json_object, encode_base64url, encode_json
 from sdcard.errors import Misuse, Part, Refused, Where, foreign_code
-from sdcard.jose.algorithms import EC_PARAMETERS, SignatureAlgorithm
-from sdcard.jose.key_types import MlDsaPrivateKey
+from sdcard.jose.algorithms import EC_PARAMETERS, MlDsaPrivateKey, SignatureAlgorithm
 from sdcard.jose.keys import PublicKey, public_key
 from sdcard.rules import Rule
 

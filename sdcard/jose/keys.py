@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from sdcard import acceleration
 from sdcard.encoding import decode_base64url, encode_base64url, encode_json, frozen
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
-from sdcard.jose import key_types
+from sdcard.jose import algorithms as key_types
 from sdcard.jose.algorithms import EC_ALGORITHMS, EC_PARAMETERS, SignatureAlgorithm
 from sdcard.rules import Rule
 from sdcard.verification_cache import VerificationCache

@@ -1,13 +1,10 @@
-"""``ContextRules``: what a context may show of cards of one format, as a trie.
+"""Compiled rules of a context, and comparison of two contexts."""
 
-Of the entries that cover a place, the one with the narrowest path decides. A policy in which two entries disagree and
-neither is narrower is refused (``validate.py``), so there is always one answer. A plan walks the trie beside the card.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from sdcard.cards.detect import KNOWN_FORMATS
 from sdcard.cards.model import CardFormat
 from sdcard.disclosable import Treatment
 from sdcard.errors import Finding, Part, Refused, Where
@@ -15,13 +12,17 @@ from sdcard.paths import ClaimPath, PathNode, Segment
 from sdcard.policy.context import EVERYTHING, DisclosureContext, Entry, Meaning, nearest, read_context_entry, read_entry
 from sdcard.rules import Rule
 
+# -- ``ContextRules``: what a context may show of cards of one format, as a trie --------------------------------------
+# Of the entries that cover a place, the one with the narrowest path decides. A policy in which two entries disagree
+# and neither is narrower is refused (``validate.py``). A plan walks the trie beside the card.
+
 _POLICY = Where(Part.POLICY)
 _PLAIN, _SELECTIVE, _WITHHELD = Treatment
 
 _FEW = 4
 _MEMBERS_OF_CARDS = 16
 _MEMBERS_OF_ELEMENTS = 8
-"""Ordinary cards and their skills have no more members with a Disclosure, so their numbers of digests look alike."""
+"""Ordinary cards and skills have no more members with a Disclosure, so their numbers of digests look alike."""
 _UNNAMED = ""
 """A member that no card format names."""
 
@@ -62,7 +63,8 @@ class ContextRules:
             object.__setattr__(self, name, value)
 
         paths = [(p, entry) for entry in self.entries for p in entry.paths]
-        keep("paths", tuple(sorted(paths, key=lambda one: _narrowness(one[0]), reverse=True)))
+        paths.sort(key=lambda one: (len(one[0].segments), -one[0].segments.count(None)), reverse=True)
+        keep("paths", tuple(paths))
         keep("shown", self._find_shown())
         plain = [p for p, entry in self.paths if entry.treatment is _PLAIN]
         keep("plain", tuple(_overlaps(plain, self.shown)))
@@ -232,11 +234,9 @@ class Position:
         applying: bits of the paths and entries that apply.
         decisive: the bit of the path that decides; 0 if none does.
         treatment: by the rules alone, whatever the parent is.
-        along: the place is shown with its parent.
-        permitted: the place may be shown, by the rules or with its parent.
+        along, permitted: the place is shown with its parent; it may be shown, by the rules or with its parent.
         forbidden: the context withholds it whatever a list asks for.
-        leads: something beneath it may be shown.
-        own: it has a Disclosure of its own, wherever it is.
+        leads, own: something beneath it may be shown; it has a Disclosure of its own, wherever it is.
         divided: something beneath it may have another treatment, or a Disclosure of its own.
     """
 
@@ -321,10 +321,79 @@ class Position:
         return {part for node in self._nodes for part, inner in node.parts.items() if inner.flags & flags}
 
 
-def _narrowness(claim_path: ClaimPath) -> tuple[int, int]:
-    """Return a greater key for a path that lies within another."""
-    return len(claim_path.segments), sum(segment is not None for segment in claim_path.segments)
-
-
 def _overlaps(some: Sequence[ClaimPath], others: Sequence[ClaimPath]) -> list[ClaimPath]:
     return list(dict.fromkeys(p for one in some for other in others if (p := one.overlap(other))))
+
+
+# -- Containment: whether one context shows everything that another shows ---------------------------------------------
+
+FORMATS = tuple(KNOWN_FORMATS.values())
+
+
+def missing_from(compiled: Callable[[str, CardFormat], ContextRules], outer: str, inner: str) -> ClaimPath | None:
+    """Find a place that the inner context may show and the outer one does not.
+
+    ``compiled``: name of a context and card format → rules.
+    """
+    looked_at = set[tuple[object, ...]]()
+    for card_format in FORMATS:
+        less, more = (compiled(name, card_format) for name in (inner, outer))
+        same = (less.paths, more.paths, *_told_apart(less, card_format))
+        if less.paths == more.paths or same in looked_at:
+            continue
+        found = _first_missing(less, more, card_format)
+        if found:
+            return found
+        looked_at.add(same)
+    return None
+
+
+def _told_apart(rules: ContextRules, card_format: CardFormat) -> tuple[object, ...]:
+    """Return the parts of a format that matter for the paths of a context, as a key."""
+    firsts = {segment for p, _ in rules.paths for segment in p.segments[:1]}
+    if None in firsts or not all(p.segments for p, _ in rules.paths):
+        return card_format.always_disclosed, card_format.together
+    always = tuple(name for name in card_format.always_disclosed if name in firsts)
+    return always, tuple(path for path in card_format.together if path.segments[0] in firsts)
+
+
+def _first_missing(less: ContextRules, more: ContextRules, card_format: CardFormat) -> ClaimPath | None:
+    """Find a place that one context may show and the other does not.
+
+    If there is one, there is one where the deciding paths meet: a path that the first context shows, a path of the
+    other, and perhaps a path that belongs to another group. Only paths that are no longer decide about a place on the
+    way to it.
+    """
+    holes = tuple(dict.fromkeys(p for _, entry in (*less.paths, *more.paths) for p in entry.excluded))
+    edges = tuple(dict.fromkeys((*more.edges(), *holes)))
+    clear = [(name,) for name in card_format.always_disclosed]
+    shown = dict.fromkeys(_shown_places(less, card_format))
+    ways = dict.fromkeys(ClaimPath(p.segments[:end]) for p in less.shown for end in range(1, len(p.segments)))
+    met = dict.fromkeys((*ways, *shown, *(p for one in shown for edge in edges if (p := one.overlap(edge)))))
+    for way in ways:
+        met |= dict.fromkeys(p for edge in edges if len(edge.segments) <= len(way.segments) if (p := way.overlap(edge)))
+    apart = dict.fromkeys(p for one in met for hole in holes if (p := one.overlap(hole)))
+    places = (place for place in {**met, **apart} if place.segments[:1] not in clear)
+    start, start_of_more = less.start(), more.start()
+    return next((p for p in places if not _is_contained(start, start_of_more, p.segments)), None)
+
+
+def _shown_places(rules: ContextRules, card_format: CardFormat) -> Iterator[ClaimPath]:
+    """Return the parts that the context shows, and those shown with them."""
+    for shown in rules.shown:
+        yield shown
+        for *above, name in (along.segments for along in card_format.together):
+            if met := ClaimPath(tuple(above)).overlap(ClaimPath(shown.segments[: len(above)])):
+                yield ClaimPath((*met.segments, name))
+
+
+def _is_contained(less: Position, more: Position, place: tuple[Segment, ...]) -> bool:
+    """Whether one context shows the place, even empty, if the other does."""
+    shown, other = less.at(place), more.at(place)
+    if shown.treatment is not Treatment.WITHHELD:
+        return other.treatment is not Treatment.WITHHELD
+    if shown.forbidden:
+        return True
+    above = less.at(place[:-1])
+    along = shown.along and (above.treatment is not Treatment.WITHHELD or above.leads)
+    return not other.forbidden if along or shown.leads else True

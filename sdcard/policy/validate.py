@@ -16,7 +16,6 @@ from sdcard.disclosable import Treatment
 from sdcard.errors import Finding, Part, Refused, Where, first_findings
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.paths import ClaimPath
-from sdcard.policy.containment import FORMATS, missing_from
 from sdcard.policy.context import (
     BUILT_IN,
     EVERYTHING,
@@ -30,7 +29,7 @@ from sdcard.policy.context import (
     read_context_entry,
     read_entry,
 )
-from sdcard.policy.rules import ContextRules
+from sdcard.policy.rules import FORMATS, ContextRules, missing_from
 from sdcard.profile import RESERVED_ANYWHERE, RESERVED_AT_TOP
 from sdcard.rules import Rule
 

@@ -75,7 +75,7 @@ class OwnTokens:
 
 
 class KeySource(Protocol):
-    """A source of an authorization server's keys, such as ``sdcard.io.server_keys``."""
+    """An authorization server's keys, such as ``sdcard.io.published_keys.ServerKeys``."""
 
     async def find(self, kid: object, now: Instant, alg: object = None) -> ServerKey:
         """Return the key of this ``kid`` and ``alg``.

@@ -2,7 +2,7 @@
 
 ``httpx2.Client(transport=ProvedTransport(session))`` sends nothing to an origin that has not proved itself: a request
 without content asks for the first proof, each request carries the next challenge, and each response its proof. A
-transport sees every request, those that redirects lead to as well. For ``httpx``: ``sdcard.web.proved_client_httpx``.
+transport sees every request, those that redirects lead to as well. For ``httpx``: ``sdcard.web.httpx_clients``.
 """
 
 import threading

@@ -16,7 +16,7 @@ from sdcard.limits import DEFAULT_LIMITS
 from sdcard.paths import ClaimPath
 from sdcard.policy.context import Partner
 from sdcard.policy.document import parse_policy, read_policy
-from sdcard.policy.explain import explain
+from sdcard.policy.plan import explain
 from sdcard.profile import PROFILES
 from tests.browser.pages import Watched
 from tests.sdcard.cards.test_detect import examined

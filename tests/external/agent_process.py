@@ -26,7 +26,7 @@ def agent(given: dict[str, Any]) -> Any:
     from starlette.routing import Route
 
     from sdcard.web.a2a_proof import ProvingHandler
-    from sdcard.web.prove import Proving
+    from sdcard.web.publish import Proving
     from tests.external.called_a2a import Town
     from tests.sdcard.web.called import echoes
     from tests.world import World

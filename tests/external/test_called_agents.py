@@ -22,9 +22,8 @@ from sdcard.cards.detect import read_card
 from sdcard.publishing.published import PublishedCard, PublishedCards
 from sdcard.web.a2a_proof import A2A_CHALLENGE_HEADER, AgentProofInterceptor, ProvingHandler
 from sdcard.web.authenticate import STATE
-from sdcard.web.prove import Proving
 from sdcard.web.proved_client import AgentSession
-from sdcard.web.publish import CardApp
+from sdcard.web.publish import CardApp, Proving
 from tests.external.a2a_sdks import ask_sdk
 from tests.external.called_a2a import Town, card_of, request
 from tests.sdcard.web.called import Late, echoes, prover, session

@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 import sdcard
 from sdcard.web.authenticate import SdCardMiddleware
 from sdcard.web.client_auth import Presenter
-from sdcard.web.client_auth_httpx import HttpxSdCardAuth
+from sdcard.web.httpx_clients import HttpxSdCardAuth
 from sdcard.io.replay_cache import MemoryChallengeRecord
 from sdcard.io.system import SystemClock, SystemSalts
 from sdcard.http_auth import INTERACTION_HEADER

@@ -15,9 +15,8 @@ from sdcard import Refused, TrustedIssuers, VerifiedCard
 from sdcard.admission import AdmissionPolicy, Required
 from sdcard.claim_request import ClaimRequest
 from sdcard.delegation import ACCESS_TOKEN_TYPE, TOKEN_EXCHANGE, Delegation, verify_delegated_token
-from sdcard.io.issuer_metadata import IssuerKeys
+from sdcard.io.published_keys import IssuerKeys, ServerKeys, load_from
 from sdcard.io.replay_cache import MemoryChallengeRecord
-from sdcard.io.server_keys import ServerKeys, load_from
 from sdcard.io.status_lists import AsyncFetchedStatusLists
 from sdcard.io.system import SystemClock, SystemSalts
 from sdcard.oauth import parse_credentials

@@ -31,8 +31,7 @@ from issuer_service.discovery.records import DiscoveryQuery, FoundPage
 from issuer_service.discovery.repository import find_agents
 from issuer_service.keys import repository as keys_repository
 from issuer_service.keys.repository import KeyState, KeyUse, RegistryKeyRow, row_values
-from issuer_service.keys.ring import KeyRing, KeysInUse
-from issuer_service.keys.sealing import KeyEncryptionKey, Vault
+from issuer_service.keys.ring import KeyEncryptionKey, KeyRing, KeysInUse, Vault
 from issuer_service.rate_limit import UNLIMITED
 from issuer_service.status.repository import LISTS
 from issuer_service.tokens import TokenRow, add_token

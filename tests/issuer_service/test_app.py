@@ -13,8 +13,8 @@ from schemathesis.specs.openapi.checks import negative_data_rejection, positive_
 
 from issuer_service.agents.schemas import RegistrationRequest
 from issuer_service.app import openapi_document
-from issuer_service.cli.registry_process import Desk as RunningDesk
-from issuer_service.cli.registry_process import running_registry
+from issuer_service.server import Desk as RunningDesk
+from issuer_service.server import running_registry
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, request
 from tests.world import RecordingSalts
 

@@ -51,7 +51,7 @@ from sdcard.delegation import ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE, TOKEN_EXCHA
 from sdcard.instants import MAX_SKEW
 from sdcard.io.database import open_database
 from sdcard.io.egress_policy import LOOPBACK
-from sdcard.io.issuer_metadata import IssuerKeys
+from sdcard.io.published_keys import IssuerKeys
 from sdcard.io.replay_cache import MemoryChallengeRecord, MemoryReplayRecord
 from sdcard.io.status_lists import FetchedStatusLists
 from sdcard.issuer import DAY

@@ -1,5 +1,6 @@
 """HEAD and CORS, over every route that the registry has."""
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -10,10 +11,15 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from issuer_service.app import create_app
-from issuer_service.routes import is_public_path
+from issuer_service.routes import _OF_A_KIND, _OF_HTTP, STATUS, is_public_path, problem_response
+from sdcard import Finding, Refused, Rule, Where
+from sdcard.errors import AND_MORE, Level, Part
+from sdcard.rules import Kind
 from tests.issuer_service.console.visitor import Visitor
 from tests.issuer_service.desk import Desk, OpenDesk, request
 from tests.world import ISSUER
+
+# -- HEAD and CORS, over every route that the registry has ------------------------------------------------------------
 
 ORIGIN = {"origin": "https://verifier.example"}
 PUBLIC = {
@@ -135,3 +141,64 @@ def test_the_log_says_that_head_was_asked(desk: Desk, caplog: pytest.LogCaptureF
     assert [(one.__dict__["method"], one.__dict__["route"], one.__dict__["status"]) for one in lines] == [
         ("HEAD", "/healthz", 200)
     ]
+
+
+# -- HTTP statuses of rules, and problem documents --------------------------------------------------------------------
+
+WHERE = Where(Part.CARD, ("skills", 0))
+
+
+def test_every_rule_has_the_status_of_its_kind_and_only_rules_of_http_another() -> None:
+    statuses = {kind: {STATUS[rule] for rule in Rule if rule.kind is kind and rule not in _OF_HTTP} for kind in Kind}
+
+    assert statuses == {kind: {status} for kind, status in _OF_A_KIND.items()}
+    assert len(set(_OF_A_KIND.values()) | set(_OF_HTTP.values())) == len(_OF_A_KIND) + len(_OF_HTTP)
+    assert {str(rule).partition(".")[0] for rule in _OF_HTTP} == {"request"}
+    assert set(STATUS) == set(Rule)
+
+
+def test_every_rule_makes_a_problem_document() -> None:
+    for rule in Rule:
+        response = problem_response(Refused(rule, WHERE, "a hint"))
+
+        document = json.loads(bytes(response.body))
+        assert document == {
+            "type": f"urn:sd-card:rule:{rule}",
+            "title": rule.sentence,
+            "status": response.status_code,
+            "detail": "a hint",
+            "rule": rule.value,
+            "where": "card/skills/0",
+            "findings": [{"rule": rule.value, "level": "error", "where": "card/skills/0", "hint": "a hint"}],
+        }
+        assert 400 <= response.status_code <= 503, rule
+        assert response.media_type == "application/problem+json", rule
+        assert ("www-authenticate" in response.headers) == (response.status_code in (401, 403)), rule
+        assert ("connection" in response.headers) == (response.status_code == 408), rule
+        assert ("retry-after" in response.headers) == (response.status_code == 503), rule
+
+
+def test_only_the_registry_itself_is_to_blame_for_a_500() -> None:
+    assert [rule for rule, status in STATUS.items() if status == 500] == [Rule.REGISTRY_FAILED]
+
+
+def test_the_first_finding_names_the_problem() -> None:
+    refusal = Refused.because([
+        Finding(Rule.KEY_PRIVATE, WHERE), Finding(Rule.CARD_SIGNATURES, WHERE, level=Level.WARNING)
+    ])  # fmt: skip
+
+    document = json.loads(bytes(problem_response(refusal).body))
+
+    assert document["rule"] == "key.private"
+    assert document["detail"] == Rule.KEY_PRIVATE.sentence
+    assert [one["level"] for one in document["findings"]] == ["error", "warning"]
+
+
+@pytest.mark.parametrize(("count", "listed"), [(199, 199), (200, 200), (201, 200)])
+def test_an_answer_lists_two_hundred_findings_and_says_that_there_are_more(count: int, listed: int) -> None:
+    refusal = Refused.because([Finding(Rule.CARD_MEMBER_TYPE, WHERE)] * count)
+
+    document = json.loads(bytes(problem_response(refusal).body))
+
+    assert len(document["findings"]) == listed
+    assert (AND_MORE in document["detail"]) == (count == 201)

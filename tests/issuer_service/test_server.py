@@ -32,7 +32,7 @@ from sdcard.acceptance import Acceptance
 from sdcard.errors import Part
 from sdcard.io.database import open_database
 from sdcard.io.egress_policy import EgressPolicy
-from sdcard.io.issuer_metadata import IssuerKeys
+from sdcard.io.published_keys import IssuerKeys
 from sdcard.io.system import SystemClock, SystemSalts
 from sdcard.trust import parse_key_set
 from tests.issuer_service.desk import HOLDER, Desk, jwk, request, request_with_card

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from sdcard.cards.a2a.shared import CARD
 from sdcard.cards.conversion import Conversion, check_security_is_read
-from sdcard.cards.kno.format import PERSONA, SCHEMA, V0_1, V0_2
+from sdcard.cards.kno.card import PERSONA, SCHEMA, V0_1, V0_2
 from sdcard.cards.model import Card
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Finding, Level, Misuse, Refused, Where

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from issuer_service.cli.registry_process import running_registry
+from issuer_service.server import running_registry
 from tests.command_line import Sdcard
 
 

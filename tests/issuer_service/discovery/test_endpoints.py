@@ -1,20 +1,47 @@
 """``POST /agents/discover``: the draft's own requests, what each criterion finds, and what is refused."""
 
+import asyncio
 import json
+import random
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from issuer_service.access import Limit, Scope
+from issuer_service.access import Caller, Limit, Scope
+from issuer_service.agents.registration import register_agent
+from issuer_service.container import Container
+from issuer_service.db.migrations import upgrade
+from issuer_service.discovery import endpoints as service
+from issuer_service.discovery import repository as finding
+from issuer_service.discovery.cursors import LIFETIME, open_cursor, seal_cursor
+from issuer_service.discovery.records import START
+from issuer_service.status.service import REINSTATE, REVOKE, SUSPEND, change_statuses
+from sdcard import DEFAULT_POLICY
+from sdcard.encoding import decode_base64url
+from sdcard.errors import Part, Where
+from sdcard.io.database import open_database
+from sdcard.issuer import AGENT_ID
 from sdcard.limits import MOST_RESULTS
-from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, on_both_databases, request
+from tests.groups import examples
+from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, jwk, on_both_databases, request, request_with_card
 from tests.issuer_service.discovery.seekers import found_cards, read, register, register_card, status_of
+from tests.issuer_service.test_secrecy import decoded
+from tests.postgres import query as sql
 from tests.sdcard.cards.agentcard.cards import MINIMAL
 from tests.sdcard.cards.kno.cards import kno
 from tests.shared import shared_dir
-from tests.world import NOW, example
+from tests.world import NOW, RecordingSalts, example, key, raises_rule
 
-pytestmark = on_both_databases
+# -- ``POST /agents/discover`` ----------------------------------------------------------------------------------------
+
+# The draft's own requests, what each criterion finds, and what is refused.
 
 
 def skills() -> Any:
@@ -27,6 +54,7 @@ def drafts(name: str) -> dict[str, Any]:
     return body
 
 
+@on_both_databases
 @pytest.mark.parametrize(
     ("name", "context", "ignored"),
     [("discover_request_4_2", "public", ["availability"]), ("discover_request_5_3_1", "internal", [])],
@@ -52,6 +80,7 @@ def test_the_requests_of_the_draft_find_its_agent(
     assert "securitySchemes" not in card.members
 
 
+@on_both_databases
 @pytest.mark.parametrize(
     ("query", "public", "internal"),
     [
@@ -89,6 +118,7 @@ def test_an_agent_is_found_by_all_that_the_context_shows_and_nothing_else(
     assert registry.found("full", everywhere, **query) == []
 
 
+@on_both_databases
 def test_what_a_registration_does_not_disclose_finds_nobody(registry: OpenDesk, everywhere: str) -> None:
     register(registry, {"context": "internal", "disclose": ["skills.*.tags", "capabilities"]})
 
@@ -97,6 +127,7 @@ def test_what_a_registration_does_not_disclose_finds_nobody(registry: OpenDesk, 
     assert registry.found("internal", everywhere, text="historical") == []
 
 
+@on_both_databases
 def test_cards_of_every_format_are_found_by_the_same_criteria(registry: OpenDesk, everywhere: str) -> None:
     aevum = str(MINIMAL["agent_id"])
     register_card(registry, dict(MINIMAL), "full", agent_id=aevum)
@@ -111,6 +142,7 @@ def test_cards_of_every_format_are_found_by_the_same_criteria(registry: OpenDesk
     assert registry.found("full", everywhere, text="general purpose") == ["summary"]
 
 
+@on_both_databases
 @pytest.mark.parametrize(
     ("changes", "place"),
     [
@@ -161,6 +193,7 @@ def test_a_request_of_another_shape_is_refused_at_its_place(
     assert_refused(answer, 422, ("request.malformed", f"request/{place}"))
 
 
+@on_both_databases
 def test_everything_that_is_wrong_is_said_at_once_and_long_names_are_not(registry: OpenDesk) -> None:
     answer = registry.client.post(
         "/agents/discover",
@@ -173,6 +206,7 @@ def test_everything_that_is_wrong_is_said_at_once_and_long_names_are_not(registr
     assert "x" * 65 not in answer.text
 
 
+@on_both_databases
 def test_who_may_ask_and_for_what_the_token_says(desk: Desk, registry: OpenDesk) -> None:
     register(registry, "public", "internal", "full")
     discover, fleet = (Scope.AGENTS_DISCOVER,), {"skills": ["fleet-dispatch"]}
@@ -197,6 +231,7 @@ def test_who_may_ask_and_for_what_the_token_says(desk: Desk, registry: OpenDesk)
     )
 
 
+@on_both_databases
 @pytest.mark.parametrize("claims", [{}, {"organization": "seeker", "roles": ["admin", "diagnostic"]}, {"roles": []}])
 def test_what_a_requester_claims_permits_nothing(
     desk: Desk, registry: OpenDesk, everywhere: str, claims: dict[str, Any]
@@ -209,6 +244,7 @@ def test_what_a_requester_claims_permits_nothing(
     assert registry.found("internal", everywhere, tags=["maps"], requester_claims=claims) == ["georoute"]
 
 
+@on_both_databases
 def test_the_last_registration_decides_what_is_found(desk: Desk, registry: OpenDesk, everywhere: str) -> None:
     """BUG-067: the first version stayed visible for ever."""
     register(registry, "public", "internal", name="QA v1", version="1.0.0")
@@ -223,6 +259,7 @@ def test_the_last_registration_decides_what_is_found(desk: Desk, registry: OpenD
     assert registry.found("internal", everywhere, text="QA") == [], "it registered for public alone"
 
 
+@on_both_databases
 def test_suspended_and_revoked_agents_are_left_out_at_once(registry: OpenDesk, everywhere: str) -> None:
     register(registry)
     headers, found = {"authorization": f"Bearer {registry.token}"}, {"skills": ["fleet-dispatch"]}
@@ -243,6 +280,7 @@ def test_suspended_and_revoked_agents_are_left_out_at_once(registry: OpenDesk, e
     assert registry.found("public", everywhere, **found) == ["georoute"]
 
 
+@on_both_databases
 def test_what_was_found_can_be_revoked(desk: Desk, registry: OpenDesk, everywhere: str) -> None:
     own = register(registry, "public")
     (card,) = found_cards(desk, registry, "public", everywhere, text="route").values()
@@ -258,6 +296,7 @@ def test_what_was_found_can_be_revoked(desk: Desk, registry: OpenDesk, everywher
     assert statuses == {place["idx"]: 1, own["cards"][0]["status"]["idx"]: 1}
 
 
+@on_both_databases
 def test_what_is_found_was_issued_for_discovery(desk: Desk, registry: OpenDesk, everywhere: str) -> None:
     own = register(registry, "public", "internal")["cards"]
     found = {
@@ -276,6 +315,7 @@ def test_what_is_found_was_issued_for_discovery(desk: Desk, registry: OpenDesk, 
     assert audited["disclosed"]["public"] == own[0]["discloses"]
 
 
+@on_both_databases
 def test_nothing_of_an_answer_is_in_the_records_but_in_its_row(
     desk: Desk, registry: OpenDesk, everywhere: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -287,3 +327,460 @@ def test_nothing_of_an_answer_is_in_the_records_but_in_its_row(
     (kept,) = rows.pop("discovery_cards")
     assert sd_card in kept
     assert sd_card[:80] not in repr(rows) + caplog.text
+
+
+# -- Pages of discovery, and the oracle attack ------------------------------------------------------------------------
+
+# -- What the answer to a discovery request is put together from ------------------------------------------------------
+
+
+def test_what_an_answer_is_put_together_from_is_written_in_json_as_it_is() -> None:
+    signed = [one for one in map(chr, range(0x10000)) if re.fullmatch(AGENT_ID, "a" + one)]
+    assert json.dumps("".join([*signed, "~."])) == f'"{"".join(signed)}~."'
+
+
+# -- Pages: what a cursor continues, that nobody comes twice, and what the order does not tell ------------------------
+
+ROUTE = {"text": "route"}
+
+
+def name(number: int) -> str:
+    return f"agent-{number:02}"
+
+
+def pages(registry: OpenDesk, size: int, text: str = "route") -> Iterator[list[str]]:
+    """Page by page, to the end."""
+    cursor: dict[str, Any] = {}
+    while True:
+        answer = registry.look_for("public", max_results=size, text=text, **cursor).json()
+        yield [one["agent_id"] for one in answer["results"]]
+        if answer["next_cursor"] is None:
+            return
+        cursor = {"cursor": answer["next_cursor"]}
+
+
+@on_both_databases
+def test_pages_hold_everybody_once(registry: OpenDesk) -> None:
+    for number in range(23):
+        register(registry, "public", agent_id=name(number))
+
+    whole = list(pages(registry, 100))
+    assert [len(page) for page in whole] == [23]
+    for size in (1, 5, 10, 22, 23):
+        sizes = [size] * (23 // size) + ([23 % size] if 23 % size else [])
+        assert [len(page) for page in pages(registry, size)] == sizes
+        assert list(chain(*pages(registry, size))) == whole[0]
+    assert sorted(whole[0]) == [name(number) for number in range(23)]
+    assert len(next(pages(registry, 20))) == len(registry.found("public", **ROUTE)) == 20
+
+
+@on_both_databases
+def test_who_comes_back_stands_where_it_stood(registry: OpenDesk) -> None:
+    for number in range(8):
+        register(registry, "public", agent_id=name(number))
+    turning = pages(registry, 3)
+    first = next(turning)
+
+    register(registry, "public", agent_id=first[0], name="Renamed", version="9.0.0")
+    register(registry, "public", agent_id=name(9))
+    gone = next(name(number) for number in range(8) if name(number) not in first)
+    headers = {"authorization": f"Bearer {registry.token}"}
+    registry.client.post(f"/agents/{gone}/revoke", json={}, headers=headers)
+    rest = list(chain(*turning))
+
+    assert not {*first, gone} & {*rest}
+    assert {*first, *rest} >= {name(number) for number in range(8)} - {gone}
+    assert len(rest) == len(set(rest))
+
+
+@pytest.fixture
+def cursor(registry: OpenDesk) -> str:
+    """Return a cursor of a token that may search everywhere, after the first of two agents in *public*."""
+    for number in range(2):
+        register(registry, "public", "internal", agent_id=name(number))
+    text = registry.look_for("public", max_results=1, skills=["fleet-dispatch"], text="route advanced").json()[
+        "next_cursor"
+    ]
+    assert isinstance(text, str)
+    return text
+
+
+def test_a_cursor_continues_the_query_it_came_with(registry: OpenDesk, cursor: str) -> None:
+    queries: list[dict[str, Any]] = [
+        {"skills": ["fleet-dispatch"], "text": "route advanced"},
+        {"skills": ["FLEET-dispatch", "fleet-dispatch"], "text": "Advanced, ROUTE"},
+        {"skills": ["fleet-dispatch"], "text": "route advanced", "availability": "24/7"},
+    ]
+    for asked in queries:
+        for size in (1, 100):
+            answer = registry.look_for("public", cursor=cursor, max_results=size, **asked).json()
+            assert (len(answer["results"]), answer["next_cursor"]) == (1, None)
+
+
+def test_a_cursor_continues_nothing_else(desk: Desk, registry: OpenDesk, cursor: str, everywhere: str) -> None:
+    asked: dict[str, Any] = {"skills": ["fleet-dispatch"], "text": "route advanced", "cursor": cursor}
+    stranger = desk.new_token("bob", (Scope.AGENTS_DISCOVER,))
+    same_subject = desk.new_token("alice", (Scope.AGENTS_DISCOVER,))
+    at_first = registry.look_for("internal", everywhere, max_results=1, **ROUTE).json()["next_cursor"]
+    swapped = cursor[:10] + ("A" if cursor[10] != "A" else "B") + cursor[11:]
+    refused = [
+        registry.look_for("public", stranger, **asked),
+        registry.look_for("public", same_subject, **asked),
+        registry.look_for("public", everywhere, **{**asked, "cursor": at_first, "skills": ["fleet-dispatch"]}),
+        registry.look_for("public", everywhere, **ROUTE, cursor=at_first),
+        registry.look_for("public", **{**asked, "text": "route"}),
+        registry.look_for("public", **{**asked, "tags": ["fleet"]}),
+        *(
+            registry.look_for("public", **{**asked, "cursor": one})
+            for one in (swapped, cursor[:-1], cursor + "A", "AAAA", "é")
+        ),
+    ]
+    desk.clock.advance(LIFETIME - 1)
+    assert registry.look_for("public", **asked).status_code == 200
+    desk.clock.advance(1)
+    refused.append(registry.look_for("public", **asked))
+
+    for answer in refused:
+        assert_refused(answer, 422, ("cursor.invalid", "request/cursor"))
+    assert len({answer.content for answer in refused}) == 1, "nobody learns why"
+
+
+def test_a_cursor_tells_nothing() -> None:
+    salts, secret = RecordingSalts(), bytes(32)
+    cursors = [seal_cursor(position, b"for", secret, NOW, salts) for position in (0, 0, 2**63 - 1, START)]
+
+    assert len(set(cursors)) == 4
+    assert {len(one) for one in cursors} == {64}
+    assert [open_cursor(one, b"for", secret, NOW) for one in cursors] == [0, 0, 2**63 - 1, START]
+    for binding, key_bytes in ((b"against", secret), (b"for", bytes(31) + b"\x01")):
+        with raises_rule("cursor.invalid", "request/cursor"):
+            open_cursor(cursors[0], binding, key_bytes, NOW)
+    assert not any(
+        int(position).to_bytes(8, "big") in decode_base64url(cursors[2], Where(Part.REQUEST))
+        for position in (2**63 - 1,)
+    )
+
+
+@pytest.mark.parametrize(("ahead", "counts"), [(0, True), (60, True), (61, False), (3_600, False), (864_000, False)])
+def test_a_cursor_that_was_made_in_the_future_does_not_count(ahead: int, counts: bool) -> None:
+    cursor = seal_cursor(7, b"for", bytes(32), NOW + ahead, RecordingSalts())
+    if counts:
+        assert open_cursor(cursor, b"for", bytes(32), NOW) == 7
+        return
+    with raises_rule("cursor.invalid", "request/cursor"):
+        open_cursor(cursor, b"for", bytes(32), NOW)
+
+
+def test_order_depends_on_neither_time_nor_context_nor_what_is_hidden(tmp_path: Path, everywhere: str) -> None:
+    orders = []
+    for turn, numbers in enumerate((range(12), reversed(range(12)))):
+        folder = tmp_path / str(turn)
+        folder.mkdir()
+        other = Desk(folder)
+        same_secret(other)
+        with other.open() as registry:
+            for number in numbers:
+                hidden = {"provider": {"organization": f"{turn}", "url": "https://x.example"}}
+                register(registry, "public", "internal", agent_id=name(number), **hidden)
+                other.clock.advance(250)
+            token = other.new_token("x", tuple(Scope), {Limit.CONTEXTS: ["public", "internal"]})
+            orders.append([registry.found(context, token, **ROUTE) for context in ("public", "internal")])
+
+    assert orders[0] == orders[1]
+    assert orders[0][0] != orders[0][1]
+    assert orders[0][0] != sorted(orders[0][0])
+
+
+def same_secret(desk: Desk) -> None:
+    sql(desk.url, "UPDATE secrets SET value = x'" + "07" * 32 + "'")
+
+
+def test_work_is_bounded_and_who_goes_on_gets_everybody(registry: OpenDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(13):
+        words = "alpha beta" if number == 12 else ("alpha", "beta")[number % 2]
+        register(registry, "public", agent_id=name(number), description=words)
+    monkeypatch.setattr(finding, "MOST_EXAMINED", 4)
+    monkeypatch.setattr(finding, "FEW_EXAMINED", 2)
+
+    found = list(pages(registry, 100, "alpha beta"))
+
+    assert len(found) == 2, "seven have either word, and a page looks at four"
+    assert list(chain(*found)) == [name(12)]
+
+
+def test_an_answer_is_bounded_in_size(registry: OpenDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(5):
+        register(registry, "public", agent_id=name(number))
+    two = len(registry.look_for(**ROUTE).json()["results"][0]["sd_card"]) * 2 + 20
+    for most, expected in (two, [2, 2, 1]), (1, [1] * 5):
+        for module in service, finding:
+            monkeypatch.setattr(module, "MOST_CHARACTERS", most)
+        assert [len(page) for page in pages(registry, 100)] == expected
+
+
+# -- many at once, on two stores: two processes of one registry ------------------------------------------------------
+
+
+@contextmanager
+def two(desk: Desk) -> Iterator[list[Container]]:
+    yield [desk.container(open_database(desk.url), salts=RecordingSalts(f"process {n}")) for n in range(2)]
+
+
+OWNER = Caller("alice", "", {})
+SEEKER = Caller("bob", "t", {Limit.CONTEXTS: tuple(DEFAULT_POLICY.contexts)})
+
+
+def body(number: int) -> bytes:
+    contexts = [{"context": "public"}, {"context": "internal"}]
+    asked = request_with_card(agent_id=name(number), disclosure_contexts=contexts, public_key=jwk(key(200 + number)))
+    return json.dumps(asked).encode()
+
+
+async def walk(wirings: list[Container], context: str, size: int) -> list[str]:
+    """Everybody on all pages, each page asked of another process."""
+    found, cursor, turn = list[str](), dict[str, str](), 0
+    while True:
+        asked = {"query": ROUTE, "context": context, "max_results": size, **cursor}
+        answer = json.loads(await service.discover(wirings[turn % 2], SEEKER, json.dumps(asked).encode()))
+        found += [one["agent_id"] for one in answer["results"]]
+        if answer["next_cursor"] is None:
+            return found
+        cursor, turn = {"cursor": answer["next_cursor"]}, turn + 1
+
+
+@on_both_databases
+def test_while_owners_change_everything_nobody_comes_twice_and_no_revoked_one_comes(desk: Desk) -> None:
+    chance, revoked, seen = random.Random(7), set[str](), list[str]()
+
+    async def owner(wirings: list[Container], number: int) -> None:
+        container = wirings[number % 2]
+        for _ in range(3):
+            change = chance.choice([SUSPEND, REINSTATE])
+            await change_statuses(container, OWNER, name(number), change, b"{}")
+            await register_agent(container, OWNER, body(number))
+        if number % 3 == 0:
+            await change_statuses(container, OWNER, name(number), REVOKE, b"{}")
+            revoked.add(name(number))
+
+    async def seeker(wirings: list[Container], context: str) -> None:
+        for size in (2, 3, 5):
+            before = frozenset(revoked)
+            found = await walk(wirings, context, size)
+            assert len(found) == len(set(found))
+            assert not before & set(found)
+            seen.extend(found)
+
+    async def work() -> None:
+        with two(desk) as wirings:
+            try:
+                for number in range(12):
+                    await register_agent(wirings[0], OWNER, body(number))
+                seekers = [seeker(wirings, context) for context in ("public", "internal") * 2]
+                await asyncio.gather(*(owner(wirings, number) for number in range(12)), *seekers)
+                for context in ("public", "internal"):
+                    assert set(await walk(wirings, context, 4)) == {name(n) for n in range(12) if n % 3}
+            finally:
+                for container in wirings:
+                    await container.database.close()
+
+    asyncio.run(work())
+
+    assert seen
+    assert len(revoked) == 4
+
+
+@on_both_databases
+def test_an_sd_card_that_is_made_while_its_agent_is_revoked_is_revoked_too(desk: Desk) -> None:
+    async def work() -> None:
+        with two(desk) as wirings:
+            try:
+                for number in range(16):
+                    await register_agent(wirings[0], OWNER, body(number))
+                walks = [walk(wirings[::step], context, 4) for context in ("public", "internal") for step in (1, -1)]
+                changes = (change_statuses(wirings[n % 2], OWNER, name(n), REVOKE, b"{}") for n in range(16))
+                await asyncio.gather(*walks, *changes)
+                assert await walk(wirings, "public", 4) == []
+            finally:
+                for container in wirings:
+                    await container.database.close()
+
+    asyncio.run(work())
+
+    ((statuses,),) = [[row for row in sql(desk.url, "SELECT status, count(*) FROM status_entries GROUP BY status")[0]]]
+    assert statuses[0] == 1
+    assert statuses[1] >= 32
+    cards = sql(desk.url, "SELECT status_list_id, status_index FROM cards")[0]
+    assert len(set(cards)) == len(cards) == statuses[1]
+
+
+# -- The oracle attack ------------------------------------------------------------------------------------------------
+
+# Asking about what a context hides. Two worlds that differ in it alone answer the same.
+#
+# See docs/discovery.md for the attack in words.
+
+AGENTS = 9
+SIZE = 4
+"""Of a page: so that there are several."""
+
+
+def world(folder: Path, seed: int) -> tuple[Desk, str]:
+    """A registry with agents that are alike in public; everything else of them is up to the seed."""
+    folder.mkdir()
+    desk, chance = Desk(folder), random.Random(seed)
+    same_secret(desk)
+    with desk.open() as registry:
+        for number in range(AGENTS):
+            register(registry, *contexts(chance), agent_id=f"agent-{number}", **hidden(chance, number))
+    return desk, desk.new_token("seeker", (Scope.AGENTS_DISCOVER,), {Limit.CONTEXTS: ["public"]})
+
+
+def contexts(chance: random.Random) -> tuple[str, ...]:
+    return ("public", *chance.sample(["internal", "diagnostic", "full"], chance.randrange(4)))
+
+
+def hidden(chance: random.Random, number: int) -> dict[str, Any]:
+    """Whatever *public* hides, drawn from few words, so that each world has each word somewhere else."""
+
+    def words() -> str:
+        return " ".join(chance.choices(["secret", "alpha", "beta", "gamma"], k=2))
+
+    document: Any = example()
+    skills = [
+        {
+            **skill,
+            "description": words(),
+            "tags": chance.choices(["secret", "alpha", "beta"], k=chance.randrange(1, 4)),
+            "inputModes": chance.choices(["text/x-alpha", "text/x-beta"], k=1),
+        }
+        for skill in document["skills"]
+    ]
+    return {
+        "description": f"public text, {(number % 2 and 'odd') or 'even'}",
+        "skills": skills,
+        "capabilities": {"streaming": chance.random() < 0.5, "pushNotifications": chance.random() < 0.5},
+        "provider": {"organization": words(), "url": "https://x.example"},
+        "documentationUrl": "https://docs.example" if chance.random() < 0.5 else None,
+        "defaultOutputModes": chance.choices(["text/x-alpha", "text/x-beta"], k=1),
+        "x-alpha": words() if chance.random() < 0.5 else None,
+    }
+
+
+QUERIES: list[dict[str, Any]] = [
+    {"text": "public"},
+    {"text": "odd"},
+    {"skills": ["fleet-dispatch"]},
+    {"text": "secret"},
+    {"text": "public secret"},
+    {"text": "alpha beta"},
+    {"skills": ["secret"]},
+    {"tags": ["secret"]},
+    {"tags": ["alpha", "beta"], "text": "public"},
+    {"capabilities": {"streaming": True}},
+    {"capabilities": {"streaming": True}, "skills": ["fleet-dispatch"]},
+    {"input_modes": ["text/x-alpha"], "text": "even"},
+    {"output_modes": ["text/x-beta"]},
+    {"text": "Example Geo Services"},
+]
+
+
+def answers(registry: OpenDesk, token: str, asked: dict[str, Any]) -> list[Any]:
+    """All pages, with what is random by design taken out: salts, digests, status entries, signatures, cursors."""
+    found, cursor = list[Any](), dict[str, str]()
+    while True:
+        answer = registry.look_for("public", token, max_results=SIZE, **asked, **cursor)
+        assert answer.status_code == 200
+        document = answer.json()
+        results = [(one["agent_id"], without_randomness(one["sd_card"])) for one in document["results"]]
+        names, next_cursor = [sorted(one) for one in document["results"]], document["next_cursor"]
+        found.append((sorted(document), names, results, next_cursor and len(next_cursor), document["ignored"]))
+        if next_cursor is None:
+            return found
+        cursor = {"cursor": next_cursor}
+
+
+def without_randomness(sd_card: str) -> list[str]:
+    jwt, *disclosures = sd_card.split("~")
+    header, payload, signature = jwt.split(".")
+    texts = [decoded(header), re.sub(r'"status":.*?}}', "", decoded(payload)), f"{len(signature)}"]
+    return [without_digests(text) for text in (*texts, *sorted(map(without_digests, map(decoded, disclosures))))]
+
+
+def without_digests(text: str) -> str:
+    """Digests and salts stand for themselves: how many there are and where stays."""
+    return re.sub(r'"[A-Za-z0-9_-]{22}"|"[A-Za-z0-9_-]{43}"', "x", text)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_two_worlds_that_differ_in_what_is_hidden_answer_the_same(tmp_path: Path, seed: int) -> None:
+    desks = [world(tmp_path / str(one), one) for one in (0, seed)]
+    listed = []
+    for desk, token in desks:
+        with desk.open() as registry:
+            listed.append([answers(registry, token, asked) for asked in QUERIES])
+
+    assert listed[0] == listed[1]
+    assert [len(page[2]) for page in listed[0][0]] == [4, 4, 1]
+    for found in listed[0][3:]:
+        assert [page[2:] for page in found] == [([], None, [])], "nothing that is hidden finds anybody"
+
+
+def public_postings(desk: Desk) -> set[tuple[Any, ...]]:
+    """Return the rows that a query in *public* can read."""
+    (rows,) = sql(
+        desk.url,
+        "SELECT p.term, p.position FROM discovery_postings p JOIN discovery_cards c ON c.position = p.position "
+        "WHERE c.context = 'public'",
+    )
+    return set(rows)
+
+
+def test_the_rows_that_a_query_can_touch_are_the_same_ones(tmp_path: Path) -> None:
+    """The same query then reads as many rows. No test promises the time that it takes."""
+    (one, _), (other, _) = world(tmp_path / "a", 11), world(tmp_path / "b", 12)
+
+    assert public_postings(one) == public_postings(other)
+    assert len(public_postings(one)) > 10 * AGENTS
+    assert one.counts()["discovery_postings"] != other.counts()["discovery_postings"]
+
+
+@settings(max_examples=examples(40))
+@given(st.data())
+def test_no_query_tells_the_worlds_apart(worlds: Any, data: st.DataObject) -> None:
+    word = st.sampled_from(["public", "odd", "secret", "alpha", "beta", "fleet", "fleet-dispatch", "streaming"])
+    words = st.lists(word, min_size=1, max_size=2)
+    asked = data.draw(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "skills": words,
+                "tags": words,
+                "text": words.map(" ".join),
+                "capabilities": st.dictionaries(word, st.just(True), min_size=1, max_size=2),
+                "input_modes": st.just(["text/x-alpha"]),
+            },
+        ).filter(bool)
+    )
+
+    one, other = (answers(registry, token, asked) for registry, token in worlds)
+
+    assert one == other
+
+
+@pytest.fixture
+def worlds(tmp_path: Path) -> Any:
+    pairs = [world(tmp_path / name, seed) for name, seed in (("a", 21), ("b", 22))]
+    with pairs[0][0].open() as one, pairs[1][0].open() as other:
+        yield [(one, pairs[0][1]), (other, pairs[1][1])]
+
+
+def test_the_secret_is_the_databases_own(tmp_path: Path) -> None:
+    secrets = []
+    for number in range(2):
+        url = f"sqlite+aiosqlite:///{tmp_path}/{number}.sqlite"
+        upgrade(url)
+        ((rows),) = sql(url, "SELECT value FROM secrets WHERE name = 'discovery'")
+        secrets.append(rows[0][0])
+
+    assert secrets[0] != secrets[1]
+    assert [len(one) for one in secrets] == [32, 32]

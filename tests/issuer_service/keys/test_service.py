@@ -23,8 +23,7 @@ from issuer_service.keys import repository as keys_repository
 from issuer_service.keys import ring as ring_of_keys
 from issuer_service.keys import service
 from issuer_service.keys.repository import KeysChanged, KeyState, KeyUse, RegistryKeyRow
-from issuer_service.keys.ring import STALE, KeyRing, is_published
-from issuer_service.keys.sealing import KeyEncryptionKey, Vault
+from issuer_service.keys.ring import STALE, KeyEncryptionKey, KeyRing, Vault, is_published
 from issuer_service.keys.service import LEAD
 from issuer_service.server import address_of, bind, running
 from sdcard import InMemorySigner, Misuse, Refused, TrustedIssuers, Where

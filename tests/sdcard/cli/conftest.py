@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from issuer_service.cli.registry_process import Desk, running_registry
 from issuer_service.container import StatusPublishing
+from issuer_service.server import Desk, running_registry
 from sdcard.io.system import SystemClock
 from tests.command_line import Ran, Sdcard
 from tests.shared import ROOT

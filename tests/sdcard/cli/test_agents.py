@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from issuer_service.cli.registry_process import running_registry
+from issuer_service.server import running_registry
 from sdcard.io.system import SystemClock
 from tests.command_line import Ran, Sdcard
 from tests.sdcard.cli.conftest import wait_for_lists

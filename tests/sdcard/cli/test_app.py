@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from issuer_service.cli.registry_process import Desk
+from issuer_service.server import Desk
 from pages.command_line import leaves
 from sdcard.cli import verify
 from sdcard.cli.app import COMMANDS, ENTRY_POINTS, JOINED, app, example_of, first_sentence, load_joined

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from issuer_service.cli.registry_process import Desk, running_registry
+from issuer_service.server import Desk, running_registry
 from sdcard import Acceptance, Refused, accept_sd_card, parse_trusted_issuers, select_all
 from sdcard.agent_proof import AgentProver, ShownCard
 from sdcard.cli.discover import UNBOUND, UNCHECKED, verify_page

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from issuer_service.cli.registry_process import Desk
-from sdcard.io.display import printable
+from issuer_service.server import Desk
+from sdcard.io.system import printable
 from sdcard.publishing.published import SD_MEDIA_TYPE
 from tests.command_line import Sdcard
 from tests.sdcard.io.fetchers import ok, serving

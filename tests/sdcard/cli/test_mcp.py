@@ -19,7 +19,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp_types import CallToolResult
 from pydantic import BaseModel
 
-from issuer_service.cli.registry_process import Desk, running_registry
+from issuer_service.server import Desk, running_registry
 from sdcard import (
     SD_CARD,
     Answering,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from issuer_service.cli.registry_process import Desk
+from issuer_service.server import Desk
 from sdcard import Limits, to_flattened, to_general
 from sdcard.io.key_files import load_signer
 from sdcard.jose.algorithms import SignatureAlgorithm

@@ -16,8 +16,7 @@ from sdcard.encoding import encode_base64url
 from sdcard.io.card_fetching import fetch_card, fetch_card_async
 from sdcard.io.egress_policy import EgressPolicy
 from sdcard.io.http import fetch, fetch_async
-from sdcard.io.issuer_metadata import IssuerKeys
-from sdcard.io.server_keys import load_from
+from sdcard.io.published_keys import IssuerKeys, load_from
 from sdcard.io.status_lists import AsyncFetchedStatusLists, FetchedStatusLists
 from sdcard.limits import Limits
 from sdcard.publishing.published import SD_MEDIA_TYPE

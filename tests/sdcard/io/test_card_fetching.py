@@ -28,8 +28,8 @@ from sdcard.agent_proof import EXTENSION, AgentChallenges, ShownCard
 from sdcard.http_auth import CHALLENGE_HEADER, encode_challenge
 from sdcard.io.card_fetching import FetchedCard, UnprovedCard, fetch_card, fetch_card_async
 from sdcard.io.egress_policy import LOOPBACK
-from sdcard.io.issuer_metadata import IssuerKeys
 from sdcard.io.key_files import public_jwks
+from sdcard.io.published_keys import IssuerKeys
 from sdcard.io.replay_cache import MemoryChallengeRecord
 from sdcard.key_binding import RequestTarget
 from sdcard.nonces import NoncePurpose

@@ -11,7 +11,7 @@ from jwcrypto.jwk import JWK
 
 from sdcard import Misuse, Refused, Rule
 from sdcard.io.key_files import create_key_file, load_public_keys, load_signer, public_jwk, public_jwks
-from sdcard.jose import key_types as ml_dsa
+from sdcard.jose import algorithms as ml_dsa
 from sdcard.jose.algorithms import SignatureAlgorithm
 from tests.world import key, key_of, raises_rule
 

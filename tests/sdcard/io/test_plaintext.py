@@ -80,10 +80,9 @@ WITH_HTTP_CLIENTS = {
     "io/http.py": "fetch",
     "io/registry_client.py": "Registry",
     "web/client_auth.py": "Presenter",
-    "web/client_auth_httpx.py": "Presenter",
+    "web/httpx_clients.py": "Presenter",
     "web/a2a_proof.py": "CalledAgent",
     "web/proved_client.py": "CalledAgent",
-    "web/proved_client_httpx.py": "CalledAgent",
 }
 """Modules that import a client of HTTP, and which of ours they are."""
 

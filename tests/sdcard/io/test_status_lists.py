@@ -25,7 +25,7 @@ from sdcard import (
     verify_presentation_async,
 )
 from sdcard.io.egress_policy import LOOPBACK, EgressPolicy
-from sdcard.io.issuer_metadata import IssuerKeys
+from sdcard.io.published_keys import IssuerKeys
 from sdcard.io.status_lists import AsyncFetchedStatusLists, FetchedStatusLists
 from sdcard.limits import Limits
 from sdcard.status_list import MEDIA_TYPE, Checked, StatusReference, issue_status_list_token, pack_statuses

@@ -9,7 +9,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from sdcard import InMemorySigner, Misuse, Refused, parse_public_jwk
 from sdcard.encoding import decode_base64url, encode_base64url
 from sdcard.errors import Part, Where
-from sdcard.jose import key_types
+from sdcard.jose import algorithms as key_types
 from sdcard.jose.algorithms import DigestAlgorithm, SignatureAlgorithm, parse_digest_algorithm
 from sdcard.jose.keys import PUBLISHED_KEYS, public_key
 from sdcard.trust import parse_key_set

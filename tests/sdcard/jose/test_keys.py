@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from sdcard import InMemorySigner, Misuse, Refused, parse_public_jwk
 from sdcard.encoding import decode_base64url, encode_base64url
 from sdcard.errors import Part, Where
-from sdcard.jose import key_types
+from sdcard.jose import algorithms as key_types
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS, check_not_published, public_key
 from tests.world import REMOVED, changed, key, key_of, raises_rule

@@ -22,8 +22,10 @@ from sdcard.encoding import JsonObject, same_json
 from sdcard.paths import ClaimPath, Place
 from sdcard.policy.context import DisclosureContext
 from sdcard.policy.document import read_policy
-from sdcard.policy.plan import MOST_TERMS, Term, query_terms, terms_of
+from sdcard.policy.plan import MOST_TERMS, Term, explain, query_terms, terms_of
 from tests.world import World, example, payload_of, raises_rule, without
+
+# -- Plans: treatments of a card's entries, and the terms that find an SD-Card ----------------------------------------
 
 # -- A context applied to one card: every part has exactly one treatment ----------------------------------------------
 
@@ -508,3 +510,33 @@ def test_what_is_plain_cannot_be_hidden_when_presenting_by_context(world: World)
     assert len(select_context(held, ours, "mine").disclosures) == len(held.sd_jwt.disclosures)
     with raises_rule("selection.too-coarse", at="policy"):
         select_context(held, ours, "public")
+
+
+# -- Plans side by side: one treatment a context for every part of a card ---------------------------------------------
+
+CARD = read_card(example())
+POLICY = read_policy({"contexts": {"mine": {"claims": {"provider.url": "plain", "skills.*.tags.0": "selective"}}}})
+
+
+def test_every_part_has_the_treatment_of_each_plan() -> None:
+    explanation = explain(CARD, POLICY)
+    parts = {part.place: part.treatments for top in explanation.parts for part in top.walk()}
+
+    for number, context in enumerate(explanation.contexts):
+        planned = dict(treatments(plan_disclosure(CARD, POLICY, context).root))
+        assert {place: parts[place][number] for place in planned} == planned
+
+
+def test_what_one_context_divides_is_shown_with_its_whole_by_the_others() -> None:
+    (provider,) = (part for part in explain(CARD, POLICY, ["public", "internal", "mine"]).parts
+                   if part.place == ("provider",))  # fmt: skip
+
+    assert [(part.place[-1], part.treatments) for part in provider.parts] == [
+        ("organization", (Treatment.WITHHELD, Treatment.PLAIN, Treatment.WITHHELD)),
+        ("url", (Treatment.WITHHELD, Treatment.PLAIN, Treatment.PLAIN)),
+    ]
+
+
+def test_what_no_context_divides_is_one_part() -> None:
+    parts = {part.place: part.parts for part in explain(CARD, POLICY).parts}
+    assert parts[("securitySchemes",)] == ()

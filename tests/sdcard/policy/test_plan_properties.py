@@ -21,7 +21,7 @@ from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_json
 from sdcard.errors import Part, Where
 from sdcard.paths import Place
 from sdcard.policy.document import read_policy
-from sdcard.policy.explain import ExplainedPart, explain
+from sdcard.policy.plan import ExplainedPart, explain
 from sdcard.sdjwt.model import SdJwt
 from tests.groups import examples
 from tests.sdcard.test_digest_accounting import check_accounts

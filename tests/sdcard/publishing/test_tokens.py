@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sdcard import Misuse, Refused, Rule
-from sdcard.io.server_keys import ServerKeys
+from sdcard.io.published_keys import ServerKeys
 from sdcard.publishing.tokens import (
     NO_TOKENS,
     AccessTokens,

@@ -17,10 +17,9 @@ from sdcard.publishing.published import PATHS, SD_MEDIA_TYPE, PublishedCard, Pub
 from sdcard.rules import Rule
 from sdcard.status_list import CheckedAsync
 from sdcard.web.client_auth import SdCardAuth
-from sdcard.web.prove import Proving
+from sdcard.web.httpx_clients import HttpxAsyncProvedTransport, HttpxProvedTransport
 from sdcard.web.proved_client import AgentSession, AsyncProvedTransport, ProvedTransport
-from sdcard.web.proved_client_httpx import HttpxAsyncProvedTransport, HttpxProvedTransport
-from sdcard.web.publish import CardApp
+from sdcard.web.publish import CardApp, Proving
 from tests.sdcard.web.called import AGENT, Late, Recorded, echoes, prover, proving, session
 from tests.sdcard.web.protecting import presenter, protected
 from tests.served import served, trusting

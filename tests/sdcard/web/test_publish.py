@@ -29,7 +29,7 @@ from sdcard import (
 from sdcard.disclosable import shows
 from sdcard.encoding import JsonValue
 from sdcard.errors import Part, Where
-from sdcard.io.server_keys import ServerKeys
+from sdcard.io.published_keys import ServerKeys
 from sdcard.io.system import SystemClock
 from sdcard.issuer import Validity
 from sdcard.paths import Place, value_at

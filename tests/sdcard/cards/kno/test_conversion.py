@@ -8,8 +8,8 @@ from hypothesis import given, settings
 
 from sdcard.cards.conversion import Conversion
 from sdcard.cards.detect import examine_document, parse_card_file, read_card
+from sdcard.cards.kno.card import PERSONA
 from sdcard.cards.kno.conversion import to_0_3, to_1_0
-from sdcard.cards.kno.format import PERSONA
 from sdcard.cards.model import Card
 from sdcard.encoding import JsonObject, encode_json
 from sdcard.errors import Level, Misuse

@@ -1,30 +1,31 @@
-"""Keys of trusted Issuers, refreshed from their published metadata.
-
-The metadata is JWT VC Issuer Metadata (SD-JWT VC). An Issuer is trusted because it is listed; its metadata only gives
-its present keys. Needs the ``cli`` extra.
-"""
+"""Fetched keys of Issuers and authorization servers, cached and refreshed."""
 
 import asyncio
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from sdcard.encoding import JsonObject, JsonValue, parse_json_object
-from sdcard.errors import Part, Refused, Where
+from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, Lifetime
 from sdcard.io.egress_policy import PUBLIC, EgressPolicy, parse_url
-from sdcard.io.http import JSON, JWKS, fetch
+from sdcard.io.http import JSON, JWKS, fetch, fetch_async
 from sdcard.jose.jws import parse_jws
 from sdcard.jose.keys import KeySet, PublicKey
+from sdcard.lenient import lenient_document
 from sdcard.limits import DEFAULT_LIMITS, Limits
-from sdcard.oauth import MOST_BYTES
+from sdcard.oauth import MOST_BYTES, ServerKey, parse_access_token, parse_server_keys
 from sdcard.rules import Rule
 from sdcard.sdjwt.model import read_issuer_jwt
 from sdcard.trust import TrustedIssuers, parse_key_set
+
+# -- Refresh of the keys of trusted Issuers from their published metadata ---------------------------------------------
+# This is JWT VC Issuer Metadata (SD-JWT VC). An Issuer is trusted because it is listed. Needs the ``cli`` extra.
 
 FRESH_SECONDS = 600
 """Keys are used for so long without a refresh; a withdrawn key lives no longer."""
@@ -303,3 +304,97 @@ def _key_set(source: JsonValue, egress: EgressPolicy) -> _Keys | Refused:
 
 def _json(url: str, egress: EgressPolicy, media_types: tuple[str, ...]) -> JsonObject:
     return parse_json_object(fetch(url, egress, media_types, MOST_BYTES).data, _WHERE, _DEPTH)
+
+
+# -- Keys of an authorization server: a JWK Set from a file or by https, cached ---------------------------------------
+# Clients choose the ``kid`` of their tokens. An unknown ``kid`` causes a refresh, but seldom, and one at a time.
+
+Load = Callable[[], Awaitable[bytes]]
+
+
+class ServerKeys:
+    """A cache of an authorization server's keys.
+
+    ``load`` returns a JWK Set, or raises ``OSError`` or ``Refused``.
+    """
+
+    def __init__(self, load: Load) -> None:
+        self._load = load
+        self._keys = KeySet[ServerKey]({})
+        self._schedule = Schedule()
+        self._turn = asyncio.Lock()
+
+    async def find(self, kid: object, now: Instant, alg: object = None) -> ServerKey:
+        """Return the key of this ``kid``; ``alg`` selects among alternatives.
+
+        Raises:
+            Refused: ``issuer.key-unknown``; ``token.keys-unavailable`` when refreshes fail.
+        """
+        schedule = self._schedule
+        if self._is_due(kid, now) and not (self._knows(kid) and schedule.is_usable(now) and self._turn.locked()):
+            async with self._turn:
+                if self._is_due(kid, now):
+                    await self._refresh(kid, now)
+        key = self._keys.find(kid, alg) if isinstance(kid, str) else None
+        if not schedule.is_usable(now) or (key is None and schedule.failed is not None):
+            raise Refused(Rule.TOKEN_KEYS, Where(Part.REQUEST))
+        if key is None:
+            raise Refused(Rule.ISSUER_KEY_UNKNOWN, Where(Part.ACCESS_TOKEN, ("kid",)))
+        return key
+
+    async def for_token(self, token: str, now: Instant) -> Mapping[str, ServerKey]:
+        """Return the key of an unverified token, as ``verify_delegated_token`` takes it.
+
+        Raises:
+            Refused: as ``parse_access_token`` and ``find``.
+        """
+        header = parse_access_token(token).header
+        kid = header.get("kid")
+        return {str(kid): await self.find(kid, now, header.get("alg"))}
+
+    def _knows(self, kid: object) -> bool:
+        return isinstance(kid, str) and kid in self._keys
+
+    def _is_due(self, kid: object, now: Instant) -> bool:
+        return self._schedule.is_due(self._knows(kid), now)
+
+    async def _refresh(self, kid: object, now: Instant) -> None:
+        try:
+            keys = parse_server_keys(await self._load())
+            for finding in keys.left_out if keys.left_out != self._keys.left_out else ():
+                _log.warning("a key of the authorization server is left out: %s", finding)
+            self._keys = keys
+            self._schedule.record_success(self._knows(kid), now)
+        except (OSError, Refused) as error:
+            self._schedule.record_failure(now)
+            what = error.findings[0] if isinstance(error, Refused) else type(error).__name__
+            _log.error("the authorization server's keys are unavailable: %s", what)
+
+
+def load_from(source: str, egress: EgressPolicy = PUBLIC) -> Load:
+    """Return a function that loads a JWK Set.
+
+    Args:
+        source: the name of a file, or an https URL (http on loopback).
+        egress: permitted addresses, beside public addresses and an address in the URL.
+
+    Raises:
+        Misuse: for another URL.
+    """
+    if "://" not in source:
+        return lambda: asyncio.to_thread(_read, Path(source))
+    try:
+        parse_url(source)
+    except Refused as refusal:
+        hint = refusal.findings[0].hint
+        raise Misuse(f"the JWKS of an authorization server is a file or an https URL. {hint}") from None
+
+    async def fetch_keys() -> bytes:
+        return (await fetch_async(source, egress.to_listed(source), JWKS, MOST_BYTES)).data
+
+    return fetch_keys
+
+
+def _read(file: Path) -> bytes:
+    with file.open("rb") as stream:
+        return lenient_document(stream.read(MOST_BYTES + 1))

@@ -10,7 +10,7 @@ from jwcrypto.jwe import JWE
 from jwcrypto.jwk import JWK
 
 from issuer_service.keys.repository import KeyUse, RegistryKeyRow
-from issuer_service.keys.sealing import (
+from issuer_service.keys.ring import (
     KeyEncryptionKey,
     Vault,
     create_key_encryption_key,
