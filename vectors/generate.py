@@ -1,4 +1,4 @@
-"""Write vectors and ``docs/rules.md``: ``python -m vectors.generate [--check]``.
+"""Write vectors, manifest and pages: ``python -m vectors.generate [--check]``.
 
 Regenerating gives the same bytes. ``--check`` writes nothing and fails when anything would change.
 """
@@ -11,10 +11,13 @@ from sdcard.encoding import JsonObject, JsonValue, decode_base64url
 from sdcard.errors import Part, Where
 from sdcard.rules import Rule
 from sdcard.vectors import ACCEPTED, FORMAT, parse_vector
+from sdcard.vectors.schema import MANIFEST_SCHEMA, SCHEMA
 from vectors.actors import HOLDER, Actor, trust
 from vectors.case import Case
 from vectors.cases import TOPICS, UNBOUND
+from vectors.manifest import MANIFEST, manifest
 from vectors.pages import ROOT, rules_page
+from vectors.steps import PAGE, steps_page
 
 RULES_PAGE = "docs/rules.md"
 
@@ -102,9 +105,19 @@ def generate() -> dict[str, bytes]:
         for case in (case for make in makers for case in make()):
             name = f"vectors/{topic}/{case.name}.json"
             assert name not in files, name
-            files[name] = json.dumps(_document(topic, case), indent=2, ensure_ascii=True).encode() + b"\n"
-    files[RULES_PAGE] = rules_page({name: parse_vector(data) for name, data in files.items()}, NOT_TRIGGERED).encode()
-    return files
+            files[name] = _encoded(_document(topic, case))
+    before = json.loads((ROOT / MANIFEST).read_bytes()) if (ROOT / MANIFEST).is_file() else {}
+    return files | {
+        MANIFEST: _encoded(manifest(files, before)),
+        "vectors/schema.json": _encoded(SCHEMA),
+        "vectors/manifest.schema.json": _encoded(MANIFEST_SCHEMA),
+        PAGE: steps_page((ROOT / PAGE).read_text(encoding="utf-8"), files).encode(),
+        RULES_PAGE: rules_page({name: parse_vector(data) for name, data in files.items()}, NOT_TRIGGERED).encode(),
+    }
+
+
+def _encoded(document: JsonObject) -> bytes:
+    return json.dumps(document, indent=2, ensure_ascii=True).encode() + b"\n"
 
 
 def _document(topic: str, case: Case) -> JsonObject:
@@ -174,7 +187,7 @@ def main() -> int:
             (ROOT / name).write_bytes(files[name])
         else:
             (ROOT / name).unlink()
-    print(f"{len(files) - 1} vectors, {len(changes)} files changed")
+    print(f"{sum(name.count('/') == 2 for name in files)} vectors, {len(changes)} files changed")
     return 0
 
 

@@ -71,13 +71,16 @@ def _run(file: Path) -> tuple[str, str, str]:
     """Return subject, expected and actual outcome; no subject for another file."""
     try:
         vector = parse_vector(read_bytes(str(file)))
+        return vector.about, vector.expected, vector.run()
     except Misuse as misuse:
         return "", "a vector", str(misuse)
-    return vector.about, vector.expected, vector.run()
 
 
 def _files(directories: list[Path]) -> Iterator[Path]:
-    """List each ``*.json`` file, except in programs' folders (``package.json``)."""
+    """List each ``*.json`` file, except in programs' folders (``package.json``).
+
+    Files beside a ``manifest.json`` are no vectors.
+    """
     for directory in directories:
         if not directory.is_dir():
             raise Misuse(f"{directory} is no directory")
@@ -86,4 +89,5 @@ def _files(directories: list[Path]) -> Iterator[Path]:
                 inner.clear()
                 continue
             inner.sort()
-            yield from (Path(folder, name) for name in sorted(names) if name.endswith(".json"))
+            if "manifest.json" not in names:
+                yield from (Path(folder, name) for name in sorted(names) if name.endswith(".json"))

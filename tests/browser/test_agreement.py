@@ -330,7 +330,7 @@ def test_links_are_those_of_the_core(watched: Watched) -> None:
         for name, one in VECTORS.items()
         if one["expect"] == ACCEPTED and "document" in one and one["kind"] == "verify"
     ]
-    pairs = [(texts[i], texts[(i * 7 + 3) % len(texts)]) for i in range(len(texts))]
+    pairs = [(texts[i], texts[(i + step) % len(texts)]) for step in (1, 40) for i in range(len(texts))]
     found = watched.run_all("links", [list(pair) for pair in pairs])
     kinds: Counter[str] = Counter()
     for pair, links in zip(pairs, found, strict=True):
@@ -341,7 +341,8 @@ def test_links_are_those_of_the_core(watched: Watched) -> None:
         for one, ours in zip(expected.links, links, strict=True):
             assert sorted(ours["places"]) == sorted([str(here), str(there)] for here, there in one.places)
             kinds[one.what] += 1
-    assert (len(pairs), len(kinds)) == (105, 25)
+    assert len(pairs) > 100
+    assert len(kinds) >= 25
 
 
 def test_keys_of_wycheproof_are_read_as_the_core_reads_them(watched: Watched) -> None:

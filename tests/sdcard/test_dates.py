@@ -213,5 +213,5 @@ def test_an_option_takes_an_instant_or_says_what_it_takes(text: str) -> None:
 @pytest.mark.parametrize("literal", ["-1", str(MAX_INSTANT + 1), "1e300", "1" + "0" * 399, "true", '"now"', "null"])
 def test_a_vector_has_a_now_that_is_an_instant(literal: str) -> None:
     vector = (ROOT / "vectors" / "times" / "exp-now.json").read_text("utf-8")
-    with pytest.raises(Misuse, match="`now` is not an instant"):
+    with pytest.raises(Misuse, match=r"^now: "):
         parse_vector(vector.replace(f'"now": {NOW}', f'"now": {literal}').encode())

@@ -1,7 +1,8 @@
 // Runs vectors of the format sd-card-vectors/1 against npm's @sd-jwt/core and prints where they agree.
 // Usage: npm ci && node check.mjs [--json] [DIR]      (DIR: default is the folder above)
-// The format is described in docs/vectors.md. What a vector needs and this library lacks is skipped, never guessed.
-import { readdirSync, readFileSync } from 'node:fs';
+// DIR has a manifest, or vectors alone. The format is described in docs/vectors.md.
+// What a vector needs and this library lacks is skipped, never guessed. 0.19.0 drops a claim with an empty name.
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
@@ -55,11 +56,10 @@ async function run(vector) {
 const here = dirname(fileURLToPath(import.meta.url));
 const options = process.argv.slice(2);
 const root = options.find((one) => one !== '--json') ?? join(here, '..');
-const files = readdirSync(root, { recursive: true, withFileTypes: true })
-  .filter((entry) => entry.isFile() && entry.name.endsWith('.json'))
-  .map((entry) => join(entry.parentPath ?? entry.path, entry.name))
-  .filter((file) => !/(^|[\\/])node(_modules)?[\\/]/.test(relative(root, file)))
-  .sort();
+const listed = join(root, 'manifest.json');
+const files = existsSync(listed)
+  ? JSON.parse(readFileSync(listed, 'utf8')).vectors.map((one) => join(root, one.file))
+  : readdirSync(root).filter((name) => name.endsWith('.json')).sort().map((name) => join(root, name));
 
 const folders = {};
 const differing = [];
