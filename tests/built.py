@@ -1,35 +1,23 @@
 """Programs of others that tests install into ``build``, in a folder for each version."""
 
-import fcntl
-import hashlib
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from conformance import environments
+from conformance.environments import NotInstalled
 from tests.groups import needs, unavailable
-from tests.shared import ROOT
 
 INSTALL_S = 180
 
 
 def built(name: str, made_of: Iterable[Path], build: Callable[[Path], None]) -> Path:
-    """Build the folder once; other processes wait. The mark comes last: a half-built folder is built again."""
+    """Build the folder once. What cannot be had skips the test; in CI it fails."""
     needs("foreign", "browser")
-    state = hashlib.sha256(sys.version.encode() + b"".join(one.read_bytes() for one in made_of)).hexdigest()
-    folder = ROOT / "build" / f"{name}-{state[:16]}"
-    ready = folder / "ready"
-    if not ready.is_file():
-        folder.parent.mkdir(exist_ok=True)
-        with Path(f"{folder}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not ready.is_file():
-                shutil.rmtree(folder, ignore_errors=True)
-                folder.mkdir()
-                build(folder)
-                ready.touch()
-    return folder
+    try:
+        return environments.built(name, made_of, build)
+    except NotInstalled as reason:
+        unavailable(str(reason))
 
 
 def python_with(name: str, wanted: Path) -> Path:
@@ -44,10 +32,5 @@ def python_with(name: str, wanted: Path) -> Path:
 
 
 def run_installer(folder: Path, *command: str) -> None:
-    """Run it in the folder. What cannot be had skips the test; in CI it fails."""
-    try:
-        subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=INSTALL_S)
-    except subprocess.CalledProcessError as error:
-        unavailable(f"{folder.name} cannot be installed: {error.stderr.strip()[-300:]}")
-    except subprocess.TimeoutExpired:
-        unavailable(f"{folder.name} took longer than {INSTALL_S} s to install")
+    """Run it in the folder, within the time that a test may wait for it."""
+    environments.install(folder, *command, seconds=INSTALL_S)

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.shared import ROOT
 
 PRODUCT = ("sdcard", "issuer_service")
-FOLDERS = (*PRODUCT, "examples", "vectors", "fuzz", "inspector", "pages", "benchmarks", "tests", ".ci")
+FOLDERS = (*PRODUCT, "examples", "vectors", "conformance", "fuzz", "inspector", "pages", "benchmarks", "tests", ".ci")
 
 Graph = Mapping[str, frozenset[str]]
 

@@ -1,0 +1,45 @@
+// What the JavaScript adapters share: the protocol, and frames in the shape that the npm libraries want.
+import { createInterface } from 'node:readline';
+
+export class Unsupported extends Error {}
+
+// Answers one request a line until the input ends. What the libraries print goes to standard error.
+export async function serve(functions) {
+  console.log = console.error;
+  for await (const line of createInterface({ input: process.stdin })) {
+    const request = JSON.parse(line);
+    let answer;
+    try {
+      if (!functions[request.op]) throw new Unsupported(`it has no function to ${request.op}`);
+      answer = { outcome: 'accepted', ...(await functions[request.op](request)) };
+    } catch (error) {
+      const outcome = error instanceof Unsupported ? 'unsupported' : 'refused';
+      answer = { outcome, error: `${error?.name}: ${error?.message ?? error}` };
+    }
+    process.stdout.write(`${JSON.stringify(answer)}\n`);
+  }
+}
+
+export const decode = (part) => JSON.parse(Buffer.from(part, 'base64url').toString('utf8'));
+
+// {_sd: [names], name: {…}} for the hidden places.
+export function disclosureFrame(paths) {
+  const frame = {};
+  for (const path of paths) {
+    let place = frame;
+    for (const name of path.slice(0, -1)) place = place[name] ??= {};
+    (place._sd ??= []).push(path.at(-1));
+  }
+  return frame;
+}
+
+// {name: true} or {name: {…}} for the places to show.
+export function presentationFrame(paths) {
+  const frame = {};
+  for (const path of paths) {
+    let place = frame;
+    for (const name of path.slice(0, -1)) place = place[name] = Object(place[name] ?? {}) === place[name] ? place[name] : {};
+    place[path.at(-1)] ??= true;
+  }
+  return frame;
+}

@@ -1,0 +1,175 @@
+"""`conformance`: which vectors count, what an answer is worth, one library, and the page."""
+
+import datetime
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance import environments
+from conformance.__main__ import report_difference
+from conformance.cases import CHECKS, CONTESTED, SETTINGS, Case, cases
+from conformance.exchange import COLUMNS, exchange
+from conformance.libraries import LIBRARIES, Library
+from conformance.page import Row, page
+from conformance.peers import Peer
+from conformance.scores import Verdict, count, judge, run
+from tests.shared import ROOT
+
+ALL = tuple(cases())
+NAMED = {case.name: case for case in ALL}
+SD_JWT = next(one for one in LIBRARIES if one.name == "sd-jwt")
+ADAPTERS = ROOT / "conformance" / "python"
+
+
+@pytest.fixture(scope="module")
+def sd_jwt() -> Iterator[Peer]:
+    """PyPI `sd-jwt`, which the environment of the tests has."""
+    peer = Peer([sys.executable, str(ADAPTERS / "adapt_sd_jwt.py")])
+    yield peer
+    peer.close()
+
+
+def answer(outcome: str, claims: Any = None) -> dict[str, Any]:
+    return {"outcome": outcome, "claims": claims, "error": "a reason"}
+
+
+# -- which vectors count ----------------------------------------------------------------------------------------------
+
+
+def test_only_what_the_rfcs_decide_is_counted() -> None:
+    for case in ALL:
+        vector = json.loads((ROOT / "vectors" / f"{case.name}.json").read_text(encoding="utf-8"))
+        assert case.is_stricter == ("sd-card" in vector.get("needs", ()) or case.name in CONTESTED)
+
+
+def test_every_name_of_a_check_a_setting_or_a_contested_vector_names_vectors() -> None:
+    starts = [start for names in (*CHECKS.values(), *SETTINGS.values(), CONTESTED) for start in names]
+    assert [start for start in starts if not any(name.startswith(start) for name in NAMED)] == []
+
+
+def test_every_need_is_a_feature_of_our_own() -> None:
+    assert {need for case in ALL for need in case.needs} == LIBRARIES[0].features
+
+
+def test_the_callers_key_is_the_vectors_own() -> None:
+    assert NAMED["jws/no-kid"].request["key"]["kid"] == NAMED["sd-jwt/recursive"].request["key"]["kid"]
+    assert not any(name.startswith("trust/") for name in NAMED), "a choice of the caller"
+
+
+# -- what an answer is worth ------------------------------------------------------------------------------------------
+
+REFUSED, ACCEPTED = NAMED["sd-jwt/digest-twice"], NAMED["sd-jwt/recursive"]
+
+
+@pytest.mark.parametrize(
+    ("case", "given", "verdict"),
+    [
+        (REFUSED, answer("refused"), Verdict.RIGHT),
+        (REFUSED, answer("accepted", {}), Verdict.WRONGLY_ACCEPTED),
+        (REFUSED, answer("crashed"), Verdict.CRASHED),
+        (REFUSED, answer("unsupported"), Verdict.UNSUPPORTED),
+        (ACCEPTED, answer("accepted", ACCEPTED.claims), Verdict.RIGHT),
+        (ACCEPTED, answer("accepted", {}), Verdict.OTHER_CLAIMS),
+        (ACCEPTED, answer("accepted", {**(ACCEPTED.claims or {}), "iat": True}), Verdict.OTHER_CLAIMS),
+        (ACCEPTED, answer("refused"), Verdict.WRONGLY_REFUSED),
+    ],
+)
+def test_a_verdict_follows_from_the_vectors_result(case: Case, given: Mapping[str, Any], verdict: Verdict) -> None:
+    assert judge(SD_JWT, case, given) is verdict
+
+
+def test_what_a_library_does_not_support_is_not_asked() -> None:
+    class Silent(Peer):
+        def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+            raise AssertionError("asked")
+
+    unsupported = [case for case in ALL if not case.needs <= SD_JWT.features]
+    assert count(run(SD_JWT, Silent([]), unsupported)) == Counter({Verdict.UNSUPPORTED: len(unsupported)})
+
+
+@pytest.mark.parametrize("script", ["raise SystemExit", "import sys; input(); sys.stdout.write('half of a line')"])
+def test_a_process_that_ends_is_a_crash(script: str) -> None:
+    peer = Peer([sys.executable, "-c", script])
+    assert peer.ask({})["outcome"] == "crashed"
+    peer.close()
+
+
+# -- one library ------------------------------------------------------------------------------------------------------
+
+
+def test_a_refusal_an_acceptance_and_a_crash_of_a_library_are_told_apart(sd_jwt: Peer) -> None:
+    expected = {
+        "sd-jwt/recursive": Verdict.RIGHT,
+        "sd-jwt/digest-twice": Verdict.RIGHT,
+        "sd-jwt/disclosure-tampered": Verdict.WRONGLY_ACCEPTED,
+        "key-binding/answer": Verdict.RIGHT,
+        "key-binding/nonce": Verdict.RIGHT,
+        "key-binding/no-aud": Verdict.CRASHED,
+        "times/exp-now": Verdict.UNSUPPORTED,
+    }
+    results = run(SD_JWT, sd_jwt, [NAMED[name] for name in expected])
+    assert {one.case.name: one.verdict for one in results} == expected
+
+
+def test_a_library_and_ours_exchange_sd_cards_both_ways(sd_jwt: Peer) -> None:
+    assert exchange(SD_JWT, sd_jwt) == dict.fromkeys(COLUMNS, "yes")
+
+
+# -- the page ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_counts_wrong_answers_and_names_them(sd_jwt: Peer) -> None:
+    some = [NAMED["sd-jwt/recursive"], NAMED["sd-jwt/disclosure-tampered"], NAMED["key-binding/no-aud"]]
+    row = Row(SD_JWT, run(SD_JWT, sd_jwt, some), [], dict.fromkeys(COLUMNS, "yes"))
+    text = page([row], some, datetime.date(2027, 1, 1))
+    assert "| `sd-jwt` 0.10.4 | Python | 1/2 A1 | 0/1 X1 | 1 | 1 | 0 | 0 | 1 | 0 | 0 of 0 |" in text
+    assert "- **wrongly accepted** (1): sd-jwt/disclosure-tampered" in text
+
+
+def test_a_page_differs_from_another_by_more_than_its_date() -> None:
+    before = "Measured on 2027-01-01. Text\n\nrow"
+    assert report_difference(before, before.replace("01-01", "02-02")) == 0
+    assert report_difference(before, f"{before} 2") == 1
+
+
+def test_the_page_has_a_row_of_every_library_and_version() -> None:
+    text = (ROOT / "docs" / "libraries.md").read_text(encoding="utf-8")
+    assert [one.name for one in LIBRARIES if f"\n| `{one.name}` {one.version} | {one.language} |" not in text] == []
+
+
+@pytest.mark.parametrize("library", LIBRARIES[1:], ids=[one.name for one in LIBRARIES[1:]])
+def test_a_lock_file_pins_the_version_of_the_page(library: Library) -> None:
+    folder = ROOT / "conformance"
+    files = {
+        "Python": f"python/{library.adapter}.txt",
+        "JavaScript": "node/package-lock.json",
+        "Java": "java/pom.xml",
+        "Go": "go/go.mod",
+        "Rust": "rust/Cargo.lock",
+    }
+    text = re.sub(r"\s+", " ", (folder / files[library.language]).read_text(encoding="utf-8"))
+    name = library.name.rpartition(":")[2]
+    pins = [
+        f"{name}=={library.version}",
+        f'node_modules/{name}": {{ "version": "{library.version}"',
+        f'name = "{name}" version = "{library.version}"',
+        f"<artifactId>{name}</artifactId> <version>{library.version}</version>",
+        f"{name} {library.version}",
+    ]
+    assert any(pin in text for pin in pins)
+
+
+@pytest.mark.parametrize("file", sorted(ADAPTERS.parent.rglob("adapt*")), ids=lambda file: file.name)
+def test_an_adapter_is_short(file: Path) -> None:
+    assert len(file.read_text(encoding="utf-8").splitlines()) <= 80
+
+
+def test_what_cannot_be_built_says_why(tmp_path: Path) -> None:
+    with pytest.raises(environments.NotInstalled, match="failed"):
+        environments.install(tmp_path, sys.executable, "-c", "raise SystemExit('no network')")
