@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gc
 import logging
 import os
 import signal
@@ -130,6 +131,8 @@ def serve(settings: Settings, started: Callable[[str], None] = lambda url: None)
         address = address_of(listening, "https" if tls else "http")
 
         def tell() -> None:
+            gc.collect()
+            gc.freeze()  # a full collection would look at all modules again, and no request is answered meanwhile
             _log.info("started", extra={"address": address, "issuer": settings.issuer_url})
             started(address)
 
