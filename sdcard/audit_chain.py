@@ -8,6 +8,7 @@ checkpoint is a compact JWS over the head of the chain, stored out of the attack
 """
 
 import hashlib
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,6 +27,9 @@ from sdcard.rules import Rule
 
 DOMAIN = b"sd-card audit record 1\n"
 """Prefix that no other hashed text of this library has."""
+MIDDLE = b'","sequence":'
+_FAR = 2**53
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +61,42 @@ def record_digest(record: Mapping[str, JsonValue]) -> str:
         Misuse: when RFC 8785 has no text for the record.
     """
     signed = {name: value for name, value in record.items() if name != "digest"}
+    return hashlib.sha256(DOMAIN + _text(signed)).hexdigest()
+
+
+def split_at_head(content: Mapping[str, JsonValue]) -> tuple[bytes, bytes]:
+    """Split the hashed bytes of an event where the head goes in.
+
+    The digest of its record is SHA-256 over the first part, the head's digest, ``MIDDLE``, the record's number and the
+    second part. So a database can compute it without telling the head first.
+
+    Raises:
+        Misuse: as ``chain_record``; for an event without members before ``previous``, or behind ``sequence``.
+    """
+    before = {name: value for name, value in content.items() if name < "previous"}
+    behind = {name: value for name, value in content.items() if name > "sequence"}
+    if not before or not behind or len(before) + len(behind) < len(content):
+        raise Misuse("an event has members before `previous` and behind `sequence`, and none between")
+    return DOMAIN + _text(before)[:-1] + b',"previous":"', b"," + _text(behind)[1:]
+
+
+def _text(value: JsonObject) -> bytes:
+    """Return the RFC 8785 text.
+
+    For ASCII texts and whole numbers it is what ``json`` writes, in a tenth of the time.
+    """
     with foreign_code(Misuse, "RFC 8785 has no text for this record"):
-        text = rfc8785.dumps(signed)
-    return hashlib.sha256(DOMAIN + text).hexdigest()
+        found, is_plain = list[JsonValue]([value]), True
+        for one in found:  # which grows
+            if type(one) is dict:
+                found += [*one, *one.values()]
+                is_plain = is_plain and all(type(name) is str for name in one)
+            elif type(one) is list:
+                found += one
+            else:
+                is_plain = is_plain and (type(one) is str or (type(one) is int and abs(one) < _FAR))
+        text = _ENCODER.encode(value) if is_plain else ""
+        return text.encode() if text and text.isascii() else rfc8785.dumps(value)
 
 
 # -- Checkpoints ------------------------------------------------------------------------------------------------------
@@ -70,7 +107,6 @@ MOST_BYTES = 16_384
 
 _WHERE = Where(Part.CHECKPOINT)
 _DEPTH = 4
-_FAR = 2**53
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from sdcard.disclosable import Treatment
 from sdcard.encoding import JsonObject, check_containers
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
-from sdcard.jose.jws import Signer, encode_header, join_signature
+from sdcard.jose.jws import InMemorySigner, Signer, encode_header, join_signature
 from sdcard.jose.keys import PublicKey
 from sdcard.limits import DEFAULT_LIMITS, MOST_CONTAINERS, Limits
 from sdcard.pairwise import code_of
@@ -183,6 +183,20 @@ class PreparedSdCard:
         """
         if not self.issuer_key.verifies(self.signing_input, signature):
             raise Misuse("the signature is not a JOSE signature of the Issuer over this SD-Card")
+        return self._signed(signature)
+
+    def signed_by(self, signer: Signer) -> SdCard:
+        """Sign it. Only a signature that was not made in this process is verified, as ``complete`` does.
+
+        Raises:
+            Misuse: as ``complete``.
+            Refused: as ``Signer.sign``.
+        """
+        signature = signer.sign(self.signing_input)
+        is_own = type(signer) is InMemorySigner and signer.public_key == self.issuer_key
+        return self._signed(signature) if is_own else self.complete(signature)
+
+    def _signed(self, signature: bytes) -> SdCard:
         sd_jwt = SdJwt(join_signature(self.signing_input, signature), self.disclosures)
         return SdCard(sd_jwt, self.context, self.discloses, self.holder_key, self.validity, self.status, self.subject)
 

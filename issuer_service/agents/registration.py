@@ -217,7 +217,7 @@ def issue_batch(
         statuses=[StatusReference(list_uri(container, entry.list_id), entry.index) for entry in statuses],
         limits=container.limits,
     )
-    cards = [one.complete(signer.sign(one.signing_input)) for one in prepared]
+    cards = [one.signed_by(signer) for one in prepared]
     batch_id = container.salts.draw(1).hex()
     row = _row(
         caller,

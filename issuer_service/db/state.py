@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from json.encoder import encode_basestring_ascii
 from operator import itemgetter
 from typing import Any
 
@@ -40,22 +41,23 @@ class Compared:
         name: row → what records call it. Rows of one name are compared together.
         order: the columns that sort the rows of one name.
         apart: columns that are compared in another way → how.
+        columns: the columns that records have digests of, in order.
     """
 
     table: Table
     name: Callable[[bytes, Row], str]
     order: tuple[str, ...]
     apart: Mapping[str, str] = field(default_factory=dict)
+    columns: tuple[str, ...] = field(init=False)
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that records have digests of, in order."""
-        return tuple(column.name for column in self.table.c if column.name not in self.apart)
+    def __post_init__(self) -> None:
+        columns = tuple(column.name for column in self.table.c if column.name not in self.apart)
+        object.__setattr__(self, "columns", columns)
 
 
 def hidden_name(key: bytes, table: str, value: object) -> str:
     """Name a row whose own name links an SD-Card to an agent."""
-    digest = hashlib.blake2b(_encode(["name", table, value]), key=key, digest_size=SIZE).digest()
+    digest = hashlib.blake2b(f'["name","{table}",{_json(value)}]'.encode(), key=key, digest_size=SIZE).digest()
     return _text(digest)
 
 
@@ -142,13 +144,15 @@ def pack(key: bytes, compared: Compared, name: str, rows: Sequence[Row]) -> byte
     """The digests of the columns of all rows with this name, one after another."""
     if len(rows) > 1:
         rows = sorted(rows, key=itemgetter(*compared.order))
-    table = compared.table.name
-    digests = (
+    table, named = compared.table.name, _json(name)
+    digests = [
         hashlib.blake2b(
-            _encode([table, column, name, [row[column] for row in rows]]), key=key, digest_size=SIZE
+            f'["{table}","{column}",{named},[{",".join([_json(row[column]) for row in rows])}]]'.encode(),
+            key=key,
+            digest_size=SIZE,
         ).digest()
         for column in compared.columns
-    )
+    ]
     return b"".join(digests)
 
 
@@ -199,12 +203,16 @@ def _text(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
-def _encode(value: object) -> bytes:
+def _json(value: object) -> str:
     """Serialize a value, of any driver.
 
-    A tuple and a list, and all kinds of bytes, are the same.
+    A tuple and a list, and all kinds of bytes, are the same. Most values need no encoder.
     """
-    return _ENCODER.encode(value).encode()
+    if type(value) is str:
+        return encode_basestring_ascii(value)
+    if type(value) is int:
+        return str(value)
+    return "null" if value is None else _ENCODER.encode(value)
 
 
 def _plain(value: object) -> object:

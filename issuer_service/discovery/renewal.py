@@ -246,7 +246,7 @@ def _prepare(
 def _issue(
     container: Container, prepared: PreparedSdCard, signer: Signer, status: StatusRow, now: Instant
 ) -> DiscoveryCardRow:
-    sd_card = prepared.complete(signer.sign(prepared.signing_input))
+    sd_card = prepared.signed_by(signer)
     expires_at = sd_card.validity.expires_at
     ends_early = expires_at < rounded_validity(now, container.lifetime).expires_at
     return DiscoveryCardRow(

@@ -31,6 +31,7 @@ from sdcard.cards.detect import KNOWN_FORMATS
 from sdcard.encoding import JsonObject, JsonValue, encode_json
 from sdcard.issuer import DEFAULT_LIFETIME, MAX_LIFETIME, MAX_STEP, PreparedSdCard, Validity, issuing_step, linkable_by
 from sdcard.jose.algorithms import DigestAlgorithm, SignatureAlgorithm
+from sdcard.jose.keys import PublicKey
 from sdcard.limits import DEFAULT_LIMITS, MOST_CONTAINERS
 from sdcard.salts import SaltSource
 from sdcard.status_list import StatusReference
@@ -98,6 +99,34 @@ def test_prepare_and_complete(world: World) -> None:
     assert card.discloses == one.discloses != ()
     assert card.validity == VALIDITY
     assert card.status == status
+
+
+class _Elsewhere:
+    """A signer that is not in this process, and returns this signature."""
+
+    def __init__(self, public_key: PublicKey, signature: bytes) -> None:
+        self.public_key, self._signature = public_key, signature
+
+    def sign(self, _: bytes) -> bytes:
+        return self._signature
+
+
+def test_a_signature_that_was_made_elsewhere_is_verified(world: World) -> None:
+    one, signer = prepared(world), world.issuer.signer
+    good = signer.sign(one.signing_input)
+
+    assert one.signed_by(_Elsewhere(signer.public_key, good)) == one.complete(good)
+    with pytest.raises(Misuse):
+        one.signed_by(_Elsewhere(signer.public_key, bytes(64)))
+
+
+def test_a_signer_in_this_process_signs_for_its_own_key_alone(world: World) -> None:
+    one = prepared(world)
+    card = one.signed_by(world.issuer.signer)
+
+    assert world.holder.accept(card).issued.holder_key == world.holder.key
+    with pytest.raises(Misuse):
+        one.signed_by(key(9))
 
 
 @pytest.mark.parametrize("size", [0, 32, 63, 64, 65, 70, 71, 72, 96])
