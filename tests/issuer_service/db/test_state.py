@@ -107,7 +107,7 @@ def another(column: Column[Any], value: Any) -> Any:
     st.text(),
 )
 def test_a_digest_is_over_the_json_of_its_column(row: dict[str, Any], name: str) -> None:
-    """What any version wrote is compared by every later one."""
+    """Every later version compares what any version wrote."""
     cards, rows = COMPARED["cards"], [{**dict.fromkeys(COMPARED["cards"].columns), **row}]
 
     def written(column: str) -> bytes:
