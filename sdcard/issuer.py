@@ -186,7 +186,7 @@ class PreparedSdCard:
         return self._signed(signature)
 
     def signed_by(self, signer: Signer) -> SdCard:
-        """Sign it. Only a signature that was not made in this process is verified, as ``complete`` does.
+        """Sign the SD-Card, and verify a signature of another process.
 
         Raises:
             Misuse: as ``complete``.
