@@ -126,8 +126,7 @@ class IssuedSdCard(NamedTuple):
 class _CacheEntry(NamedTuple):
     """A cache entry: a verified SD-Card, and what selected its Issuer's key."""
 
-    kid: object
-    alg: object
+    header: JsonObject
     issuer_key: PublicKey
     issued: IssuedSdCard
 
@@ -160,11 +159,10 @@ def check_issued(
     issuers.check_current(now)
     entry = (sd_jwt.issuer_jwt, sd_jwt.disclosures, profile, limits)
     known: _CacheEntry | None = cache.find(entry) if cache is not None else None
-    if known is not None and issuers.key_for(known.issued.issuer, known.kid, known.alg) == known.issuer_key:
+    if known is not None and issuers.key_for(known.issued.issuer, known.header, now) == known.issuer_key:
         return _check_again(known, acceptance, now, audience)
     jws, processed, sd_hash = read_issued(sd_jwt, limits)
-    kid, alg = jws.header.get("kid"), jws.header.get("alg")
-    key = issuers.key_for(jws.payload.get("iss"), kid, alg)
+    key = issuers.key_for(jws.payload.get("iss"), jws.header, now)
     check_not_published(key, acceptance.published_keys, _KID)
     verify_jws(jws, key, profile.accepted_types, signature_is_valid)
     processed = processed or process_payload(jws.payload, sd_jwt.disclosures, limits)
@@ -190,7 +188,7 @@ def check_issued(
         verified=VerifiedSdJwt(processed, sd_jwt, sd_hash or processed.algorithm.digest(str(sd_jwt))),
     )
     if cache is not None:
-        cache.store(entry, _CacheEntry(kid, alg, key, issued), _size_of(sd_jwt, claims))
+        cache.store(entry, _CacheEntry(jws.header, key, issued), _size_of(sd_jwt, claims))
     return issued
 
 

@@ -169,6 +169,10 @@ class Rule(StrEnum):
     # -- trust, profile, status ---------------------------------------------------------------------------------
     ISSUER_UNKNOWN = "issuer.unknown", "The Issuer is not trusted.", "RFC 9901 7.1, SD-Card 7.2"
     ISSUER_KEY_UNKNOWN = "issuer.key-unknown", "The trusted Issuer has no such key.", "RFC 9901 7.1"
+    X5C_FORMAT = "x5c.format", "`x5c` is not a short chain of certificates.", "RFC 7515 4.1.6"
+    X5C_CHAIN = ("x5c.chain", "The certificates do not lead to a root that is trusted for the Issuer.",
+                 "RFC 5280 6, SD-JWT VC (VC-10, VC-11)")
+    X5C_NAME = "x5c.name", "The certificate does not name the Issuer.", "SD-JWT VC (VC-10)"
     TRUST_MALFORMED = "trust.malformed", "The trust document is not well-formed.", "trust"
     TRUST_EXPIRED = "trust.expired", "The trust document has expired.", "trust", Kind.UNAVAILABLE
     TRUST_SIGNER = "trust.signer-unknown", "The trust list is not signed with a pinned key.", "trust"

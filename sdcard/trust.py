@@ -1,7 +1,7 @@
 """Trusted Issuers and their keys, as a document or as a signed trust list.
 
 An Issuer is trusted because the Verifier lists it, never because its ``iss`` resolves. A header never adds a key (RFC
-9901 7.1 step 2.c, RFC 8725 3.10, SD-Card 7.2).
+9901 7.1 step 2.c, RFC 8725 3.10, SD-Card 7.2). An Issuer is listed with keys or with root certificates, never both.
 
 A trust list is the trust document as a compact JWS with ``iat`` and ``exp``. With the pinned key of its signer, a
 Verifier works offline until the list expires. An attacker can show a replaced list until then, so keep lifetimes short.
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from sdcard.encoding import JsonObject, JsonValue, frozen, parse_json_object
 from sdcard.errors import Finding, Misuse, Part, Refused, Where, first_findings
 from sdcard.instants import MAX_SKEW, Instant, check_instant, parse_numeric_date
+from sdcard.jose.certificates import CertificateRoots, encode_roots, read_roots
 from sdcard.jose.claims import check_addressed, check_already_issued, check_already_valid, required
 from sdcard.jose.jws import Signer, encode_signing_input, join_signature, parse_jws, verify_jws
 from sdcard.jose.key_sets import parse_key_set as parse_key_set
@@ -31,12 +32,15 @@ class TrustedIssuers:
         status_keys: the keys that sign status lists. Without any, no status of the Issuer can be checked.
         expires_at: Unix seconds, exclusive; None for no end.
         left_out: reasons why Issuers and keys of the document were left out, with their places.
+        roots: the root certificates of Issuers that send their chain in ``x5c``. They have no listed keys; their chain
+            signs SD-Cards and status lists.
     """
 
     keys: Mapping[str, Mapping[str, PublicKey]]
     status_keys: Mapping[str, Mapping[str, PublicKey]] = field(default_factory=dict)
     expires_at: Instant | None = None
     left_out: tuple[Finding, ...] = field(default=(), repr=False, compare=False)
+    roots: Mapping[str, CertificateRoots] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.expires_at is not None:
@@ -44,6 +48,10 @@ class TrustedIssuers:
         for name in ("keys", "status_keys"):
             by_issuer = {issuer: KeySet.of(keys) for issuer, keys in getattr(self, name).items()}
             object.__setattr__(self, name, frozen(by_issuer))
+        if any(self.keys.get(issuer) or self.status_keys.get(issuer) for issuer in self.roots):
+            raise Misuse("an Issuer has keys or roots, not both")
+        object.__setattr__(self, "keys", frozen({**self.keys, **{issuer: KeySet({}) for issuer in self.roots}}))
+        object.__setattr__(self, "roots", frozen(self.roots))
 
     @classmethod
     def of(cls, issuer: str, *keys: PublicKey) -> "TrustedIssuers":
@@ -70,43 +78,60 @@ class TrustedIssuers:
         if self.expires_at is not None and now >= self.expires_at:
             raise Refused(Rule.TRUST_EXPIRED, Where(Part.TRUST, ("exp",)), "Get the present trust document.")
 
-    def key_for(self, issuer: object, kid: object, alg: object = None) -> PublicKey:
+    def key_for(self, issuer: object, header: Mapping[str, object], now: Instant) -> PublicKey:
         """Return the one key that may have signed an SD-Card.
 
         Without ``kid``, the Issuer must have a single key (JWK-4). ``alg`` only selects among listed keys with one
-        ``kid``. The token cannot add an Issuer or a key (R-53, VC-10, VC-11, VC-22).
+        ``kid``. The token cannot add an Issuer or a key, nor choose between keys and ``x5c`` (R-53, VC-10, VC-11,
+        VC-22).
+
+        Args:
+            issuer: ``iss``.
+            header: the JOSE header. Its ``x5c`` counts only for an Issuer with roots.
+            now: Unix seconds, for the validity of certificates.
 
         Raises:
-            Refused: ``issuer.unknown`` or ``issuer.key-unknown``.
+            Refused: ``issuer.unknown``, ``issuer.key-unknown`` or ``x5c.*``.
         """
         keys = self.keys.get(issuer) if isinstance(issuer, str) else None
         if keys is None:
             raise Refused(Rule.ISSUER_UNKNOWN, Where(Part.ISSUER_JWT, ("iss",)), "Add the Issuer if you trust it.")
         assert isinstance(keys, KeySet), "made with the list"
-        key: PublicKey | None = keys.find(kid, alg)
+        key: PublicKey | None = keys.find(header.get("kid"), header.get("alg"))
+        if key is None:
+            key = self._certified(str(issuer), header, now, Where(Part.ISSUER_HEADER))
         if key is None:
             where = Where(Part.ISSUER_HEADER, ("kid",))
             raise Refused(Rule.ISSUER_KEY_UNKNOWN, where, "The Issuer is trusted, but this key is not listed.")
         return key
 
-    def status_key_for(self, issuer: str, kid: object, alg: object = None) -> PublicKey:
+    def status_key_for(self, issuer: str, header: Mapping[str, object], now: Instant) -> PublicKey:
         """Return the one key that may sign a status list of this Issuer (TSL-8).
 
         Raises:
-            Refused: ``issuer.key-unknown``.
+            Refused: ``issuer.key-unknown`` or ``x5c.*``.
         """
-        key = KeySet.of(self.status_keys.get(issuer, {})).find(kid, alg)
+        key = KeySet.of(self.status_keys.get(issuer, {})).find(header.get("kid"), header.get("alg"))
+        if key is None:
+            key = self._certified(issuer, header, now, Where(Part.STATUS_LIST))
         if key is None:
             raise Refused(Rule.ISSUER_KEY_UNKNOWN, Where(Part.STATUS_LIST, ("kid",)), "Add the Issuer's status keys.")
         return key
+
+    def _certified(self, issuer: str, header: Mapping[str, object], now: Instant, where: Where) -> PublicKey | None:
+        """Return the key of the certificate chain; None without roots or without a chain."""
+        if issuer not in self.roots or "x5c" not in header:
+            return None
+        return self.roots[issuer].key_of(issuer, header, now, where)
 
 
 def parse_trusted_issuers(data: bytes, limits: Limits = DEFAULT_LIMITS) -> TrustedIssuers:
     """Parse a trust document.
 
     Its shape is ``{"issuers": {"https://registry.example": {"keys": [JWK, …]}}}``. An Issuer may also have
-    ``status_keys``, and the document ``exp``. Issuers and keys are independent: unusable ones are in ``left_out``. A
-    leading byte order mark is ignored, because people edit the document.
+    ``status_keys``, and the document ``exp``. ``{"x5c_roots": [certificate, …]}`` replaces both. Issuers and keys are
+    independent: unusable ones are in ``left_out``. A leading byte order mark is ignored, because people edit the
+    document.
 
     Raises:
         Refused: ``trust.malformed``, ``claim.type``, ``encoding.*`` or ``json.*``; all findings when no Issuer is
@@ -125,9 +150,13 @@ def read_trusted_issuers(document: JsonObject) -> TrustedIssuers:
         )
     left_out: list[Finding] = []
     keys, status_keys = dict[str, KeySet[PublicKey]](), dict[str, KeySet[PublicKey]]()
+    roots = dict[str, CertificateRoots]()
     for issuer, entry in issuers.items():
         here = where.within("issuers", issuer)
         try:
+            if isinstance(entry, dict) and "x5c_roots" in entry:
+                roots[issuer] = _read_roots(entry, here)
+                continue
             card_keys = parse_key_set(entry, here)
             if isinstance(entry, dict) and "status_keys" in entry:
                 status_keys[issuer] = _read_status_keys(entry, here)
@@ -136,10 +165,16 @@ def read_trusted_issuers(document: JsonObject) -> TrustedIssuers:
             continue
         keys[issuer] = card_keys
         left_out += [*card_keys.left_out, *(status_keys[issuer].left_out if issuer in status_keys else ())]
-    if not keys:
+    if not keys and not roots:
         raise Refused.because(left_out)
     expires_at = parse_numeric_date(document["exp"], where.within("exp")) if "exp" in document else None
-    return TrustedIssuers(keys, status_keys, expires_at, tuple(first_findings(left_out)))
+    return TrustedIssuers(keys, status_keys, expires_at, tuple(first_findings(left_out)), roots)
+
+
+def _read_roots(entry: JsonObject, where: Where) -> CertificateRoots:
+    if not entry.keys().isdisjoint(("keys", "status_keys")):
+        raise Refused(Rule.TRUST_MALFORMED, where, "An Issuer has keys or `x5c_roots`, not both.")
+    return read_roots(entry["x5c_roots"], where.within("x5c_roots"))
 
 
 def _read_status_keys(entry: JsonObject, where: Where) -> KeySet[PublicKey]:
@@ -161,6 +196,8 @@ def encode_trusted_issuers(issuers: TrustedIssuers) -> JsonObject:
     listed: JsonObject = {}
     for issuer, keys in issuers.keys.items():
         entry: JsonObject = {"keys": _jwks(keys)}
+        if issuer in issuers.roots:
+            entry = {"x5c_roots": [*encode_roots(issuers.roots[issuer])]}
         if issuer in issuers.status_keys:
             entry["status_keys"] = _jwks(issuers.status_keys[issuer])
         listed[issuer] = entry

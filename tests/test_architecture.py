@@ -59,11 +59,11 @@ BRIDGES = {"issuer", "holder", "verifier", "acceptance", "card signatures"}
 
 WORLDLY = words("""
     os sys time random secrets socket ssl select pathlib io tempfile shutil glob subprocess multiprocessing threading
-    asyncio concurrent signal sqlite3 logging http httpx httpx2 requests urllib.request ftplib smtplib uuid datetime
+    asyncio concurrent signal sqlite3 logging http httpx httpx2 requests urllib.request ftplib smtplib uuid
     importlib.metadata fastapi starlette uvicorn sqlalchemy alembic typer rich pydantic
     """)
 IMPURE_CALLS = {"open", "print", "input", "eval", "exec", "__import__"}
-IMPURE_METHODS = (".now", ".utcnow", ".today", ".read_text", ".read_bytes", ".write_text")
+IMPURE_METHODS = (".now", ".utcnow", ".today", ".fromtimestamp", ".read_text", ".read_bytes", ".write_text")
 EVERY_ERROR = re.compile(r"\b(Base)?Exception\b")
 CHECKING = re.compile(r"_?(verify|check|validate|parse|decode|issue|present|sign|accept|prepare|select|disclose|bind)")
 LONGEST_FILE, LONGEST_FUNCTION = 400, 60

@@ -75,7 +75,7 @@ PLACES: dict[Why, str] = {
         sdcard/cards/schema.py:Object.members sdcard/cards/schema.py:Object.legacy
         sdcard/policy/context.py:DisclosureContext.narrowed sdcard/policy/model.py:DisclosurePolicy.groups
         sdcard/policy/model.py:DisclosurePolicy._rules sdcard/issuer.py:Issuer._headers
-        sdcard/trust.py:TrustedIssuers.status_keys
+        sdcard/trust.py:TrustedIssuers.status_keys sdcard/trust.py:TrustedIssuers.roots
         sdcard/requesting.py:_NOTHING sdcard/requesting.py:_known_group sdcard/requesting.py:_known_about
         sdcard/io/pkcs11.py:Pkcs11Token._keys sdcard/io/registry_client.py:Registry._headers
         sdcard/io/statements.py:Statement._rendered sdcard/io/statements.py:Additions._rendered

@@ -47,6 +47,11 @@ class Actor:
         self.public_key = public_key(self._key.public_key())
 
     @property
+    def private(self) -> Any:
+        """The private key as ``cryptography`` has it."""
+        return self._key
+
+    @property
     def jwk(self) -> JsonObject:
         """The public half."""
         return dict(self.public_key.to_jwk())

@@ -18,7 +18,7 @@ from sdcard.policy.plan import plan_disclosure
 from sdcard.profile import AGENT_SD_JWT_02, SD_CARD
 from sdcard.rules import Rule
 from sdcard.sdjwt.model import SdJwt, SdJwtWithKeyBinding, to_flattened, to_general
-from vectors import agent_proofs, branches
+from vectors import agent_proofs, branches, certificates
 from vectors.actors import (
     AUDIENCE,
     CARD_SIGNER,
@@ -1273,6 +1273,7 @@ TOPICS = {
     "sd-jwt": (accepted_sd_jwts, refused_sd_jwts, branches.accepted, branches.refused),
     "jws": (jws,),
     "trust": (trusted,),
+    "certificates": (certificates.certificates,),
     "times": (times,),
     "key-binding": (key_bindings, branches.key_bindings),
     "agent-proof": (agent_proofs.challenges, agent_proofs.proofs),

@@ -95,7 +95,7 @@ ELSEWHERE = {
     "VC-9": NOT_SUPPORTED + "an SD-Card without `iss`",
     **dict.fromkeys(("VC-16", "VC-17", "VC-18", "VC-19", "VC-20", "VC-21"), _TYPE_METADATA),
     "VC-23": "no member of a card is binary; its readers treat its texts as untrusted",
-    "HAIP-5": NOT_SUPPORTED + "`x5c` in headers",
+    "HAIP-5": "verified against listed roots: `sdcard/jose/certificates.py`; our registry sends none",
     "HAIP-7": NOT_SUPPORTED + "OpenID4VCI: nothing in it is about SD-JWT",
     "HAIP-8": NOT_SUPPORTED + "key attestations",
     "HAIP-9": NOT_SUPPORTED + "OpenID4VCI, so there is no format identifier to send",

@@ -90,6 +90,11 @@ def show(
         for issuer, keys in listed.items()
         for kid, key in keys.items()
     ]
+    rows += [
+        (issuer, "both", "x5c root", one.hex())
+        for issuer, roots in issuers.roots.items()
+        for one in roots.fingerprints()
+    ]
     console().print(table(f"Trusted {until}", ("Issuer", "signs", "key", "algorithm"), rows))
 
 

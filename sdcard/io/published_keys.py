@@ -131,13 +131,9 @@ class IssuerKeys:
         self._trusted, self._egress, self._limits = listed, egress, limits
         self._lock = threading.Lock()
         self._listed = {
-            issuer: _Listed(
-                {
-                    "keys": _OneUse(KeySet.of(keys)),
-                    "status_keys": _OneUse(KeySet.of(listed.status_keys.get(issuer, {}))),
-                }
-            )
-            for issuer, keys in listed.keys.items()
+            issuer: _Listed({use: _OneUse(KeySet.of(getattr(listed, use).get(issuer, {}))) for use in _USES})
+            for issuer in listed.keys
+            if issuer not in listed.roots
         }
 
     def for_presentation(self, presentation: str, now: Instant) -> TrustedIssuers:
@@ -168,7 +164,7 @@ class IssuerKeys:
 
     def lists(self, issuer: str) -> bool:
         """Whether the Issuer is trusted."""
-        return issuer in self._listed
+        return issuer in self._trusted.keys
 
     def _asked(self, presentation: str) -> tuple[object, object]:
         """Read ``iss`` and ``kid`` of a presentation without verifying it."""
@@ -188,7 +184,7 @@ class IssuerKeys:
     def _step(self, issuer: object, kid: object, use: _Use, now: Instant) -> TrustedIssuers | str:
         """Return the trusted Issuer; or the Issuer whose keys must be fetched first."""
         if not isinstance(issuer, str) or issuer not in self._listed or not self._trusted.is_current(now):
-            return self._trusted  # verification refuses it
+            return self._trusted  # verification refuses it, or its roots suffice
         with self._lock:
             one, of = self._listed[issuer], self._listed[issuer].of[use]
             serves = of.knows(kid) and of.is_usable(now) and one.coming

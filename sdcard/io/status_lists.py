@@ -135,7 +135,7 @@ class FetchedStatusLists:
             kid = jws.header.get("kid")
             trusted = self._trusted(issuer, kid, now)
             trusted.check_current(now)
-            key = trusted.status_key_for(issuer, kid, jws.header.get("alg"))
+            key = trusted.status_key_for(issuer, jws.header, now)
             token = verify_status_list_token(text, uri, key, now, self._limits, MAX_SKEW)
         except Refused as refusal:
             return _Kept(Lifetime(now, now + _PAUSE), refusal)
@@ -145,7 +145,9 @@ class FetchedStatusLists:
 
     def _may_have_keys(self, issuer: str) -> bool:
         known = self._issuers
-        return bool(known.status_keys.get(issuer)) if isinstance(known, TrustedIssuers) else known.lists(issuer)
+        if isinstance(known, TrustedIssuers):
+            return bool(known.status_keys.get(issuer)) or issuer in known.roots
+        return known.lists(issuer)
 
     def _trusted(self, issuer: str, kid: object, now: Instant) -> TrustedIssuers:
         if isinstance(self._issuers, TrustedIssuers):

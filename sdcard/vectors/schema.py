@@ -16,7 +16,7 @@ ACCEPTED = "accepted"
 NEEDS = frozenset(
     {
         *("sd-card", "card", "card-signatures", "yaml", "json-form", "key-binding", "unsolicited", "status", "limits"),
-        *("ES384", "ES512", "EdDSA", "ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "sha-384", "sha-512", "agent-proof"),
+        *("ES384", "ES512", "EdDSA", "ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "sha-384", "sha-512", "agent-proof", "x5c"),
     }
 )
 """Features beyond ES256, sha-256 and the compact form. A reader without a feature skips the vectors that need it."""

@@ -1,6 +1,6 @@
 """The Holder: what it accepts, what it selects, and that it sends nothing else (RFC 9901 7.2)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +31,7 @@ from sdcard.disclosable import Treatment
 from sdcard.encoding import JsonObject, encode_json, same_json
 from sdcard.errors import Part, Where
 from sdcard.holder import Selection, partial_card
+from sdcard.instants import Instant
 from sdcard.jose.keys import PublicKey
 from sdcard.policy.context import DisclosureContext
 from tests.world import AUDIENCE, NOW, World, digest, example, key, raises_rule, seal_claim, tampered, with_disclosures
@@ -232,8 +233,8 @@ def test_trust_that_can_change_is_asked_each_time(world: World) -> None:
     """A subclass or another type than ``TrustedIssuers`` may answer differently the next time."""
 
     class Asked(TrustedIssuers):
-        def key_for(self, issuer: object, kid: object, alg: object = None) -> PublicKey:
-            return trusted[0].key_for(issuer, kid, alg)
+        def key_for(self, issuer: object, header: Mapping[str, object], now: Instant) -> PublicKey:
+            return trusted[0].key_for(issuer, header, now)
 
     trusted = [world.issuer.trust]
     acceptance = Acceptance(issuers=Asked({}))

@@ -69,9 +69,9 @@ def test_a_kid_names_one_key_and_nobody_tries_them_all(keys: Any, kid: Any, foun
     trust = TrustedIssuers({ISSUER: keys})
     if found is None:
         with raises_rule("issuer.key-unknown", at="issuer-header/kid"):
-            trust.key_for(ISSUER, kid)
+            trust.key_for(ISSUER, {"kid": kid}, NOW)
     else:
-        assert trust.key_for(ISSUER, kid) == found
+        assert trust.key_for(ISSUER, {"kid": kid}, NOW) == found
 
 
 def test_a_key_set_is_known_by_kid_or_thumbprint() -> None:

@@ -331,7 +331,7 @@ def test_the_well_known_path_comes_before_that_of_the_issuer(issuer: str, url: s
 def test_an_issuer_without_an_address_has_the_keys_that_are_listed(world: World, issuer: str) -> None:
     signed = IssuerKeys(TrustedIssuers({issuer: {OLD.public_key.thumbprint: OLD.public_key}}), REACH)
     trusted = signed.for_presentation(issued(world, issuer), NOW)
-    assert trusted.key_for(issuer, OLD.public_key.thumbprint) == OLD.public_key
+    assert trusted.key_for(issuer, {"kid": OLD.public_key.thumbprint}, NOW) == OLD.public_key
     with raises_rule("issuer.metadata-unavailable", "issuer-jwt/iss"):
         signed.for_presentation(issued(world, issuer, NEW), NOW)
 
@@ -383,7 +383,7 @@ def test_status_keys_that_cannot_be_had_leave_the_keys_of_cards(world: World, pu
         )
         assert verify(world, keys, issued(world, publisher.issuer, NEW)) == publisher.issuer
         trusted = keys.for_presentation(issued(world, publisher.issuer, NEW), NOW)
-        assert trusted.status_key_for(publisher.issuer, "s") == STATUS.public_key
+        assert trusted.status_key_for(publisher.issuer, {"kid": "s"}, NOW) == STATUS.public_key
         with raises_rule("issuer.metadata-unavailable", "issuer-jwt/iss"):
             keys.for_status_list(publisher.issuer, "unknown", NOW)
 
