@@ -1,23 +1,17 @@
 """A clock that is wrong for one step of the lifecycle, and right again: then everything works, and nothing is lost."""
 
-import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-from alembic import command
-from alembic.config import Config
-from sqlalchemy import Connection
 
 from issuer_service.access import Limit, Scope
 from issuer_service.audit.service import make_checkpoint
-from issuer_service.db import migrations
 from issuer_service.delegation import repository as delegation_repository
 from issuer_service.delegation.records import GrantExists, GrantRow
 from issuer_service.keys import service
@@ -49,7 +43,6 @@ from sdcard.audit_chain import verify_checkpoint
 from sdcard.cards.detect import KNOWN_FORMATS
 from sdcard.delegation import ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE
 from sdcard.instants import MAX_SKEW
-from sdcard.io.database import open_database
 from sdcard.io.egress_policy import LOOPBACK
 from sdcard.io.published_keys import IssuerKeys
 from sdcard.io.replay_cache import MemoryChallengeRecord, MemoryReplayRecord
@@ -556,37 +549,3 @@ def test_sd_cards_for_discovery_of_the_future_are_made_again_after_a_restart(des
     assert decode_part(wrong["sd_card"].split(".")[1])["iat"] > desk.clock.now()
     assert decode_part(right["sd_card"].split(".")[1])["iat"] <= desk.clock.now()
     assert kept == right
-
-
-@on_both_databases
-def test_the_migration_tells_when_sd_cards_for_discovery_were_made(desk: Desk) -> None:
-    desk.token = desk.new_token("alice", lifetime=400 * DAY)
-    limits = {Limit.CONTEXTS: ["public"]}
-    seeker = desk.new_token("seeker", (Scope.AGENTS_DISCOVER,), limits, lifetime=400 * DAY)
-    with desk.open() as registry:
-        registry.register(request_with_card(disclosure_contexts=[{"context": "public"}]))
-        with ahead(desk):
-            [wrong] = registry.look_for("public", seeker, **TEXT).json()["results"]
-    downgrade_and_upgrade(desk.url)
-    with desk.open() as registry:
-        [right] = registry.look_for("public", seeker, **TEXT).json()["results"]
-
-    assert right["sd_card"] != wrong["sd_card"]
-
-
-def downgrade_and_upgrade(url: str) -> None:
-    """To the schema before SD-Cards for discovery told when they were made, and on."""
-
-    def go(connection: Connection) -> None:
-        config = Config()
-        config.set_main_option("script_location", str(Path(migrations.__file__).parent))
-        config.attributes["connection"] = connection
-        command.downgrade(config, "r0010")
-
-    async def run() -> None:
-        database = open_database(url)
-        await database.migrate(go)
-        await database.close()
-
-    asyncio.run(run())
-    migrations.upgrade(url)

@@ -31,8 +31,8 @@ def upgrade(url: str) -> None:
     Not for a running event loop.
 
     Raises:
-        Misuse: as ``open_database``; for a database of a later version of the registry; and for one of PostgreSQL in
-            another encoding than UTF8.
+        Misuse: as ``open_database``; for a database of a later version of the registry, or of one before 0.1; and for
+            one of PostgreSQL in another encoding than UTF8.
         Refused: ``store.unavailable``.
     """
     database = open_database(url)
@@ -43,7 +43,7 @@ def upgrade(url: str) -> None:
         try:
             asyncio.run(_upgrade(database))
         except CommandError:
-            raise Misuse("the database is of a later version of the registry") from None
+            raise Misuse("the database is of a later version of the registry, or of one before 0.1") from None
 
 
 async def _upgrade(database: Database) -> None:
