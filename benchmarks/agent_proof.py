@@ -24,7 +24,7 @@ from sdcard.agent_proof import AgentProver, CalledAgent, ShownCard, ThisAgent
 from sdcard.io.replay_cache import MemoryChallengeRecord
 from sdcard.io.system import SystemClock, SystemSalts
 from sdcard.nonces import NoncePurpose
-from sdcard.web.proved_client import AgentSession, ProvedTransport
+from sdcard.web.clients import AgentSession, ProvedTransport
 from sdcard.web.publish import Proving
 
 CALLS = 400

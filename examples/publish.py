@@ -23,8 +23,7 @@ from sdcard.agent_proof import AgentProver, AnyAudience, ShownCard
 from sdcard.io.key_files import load_signer
 from sdcard.io.system import SystemClock, SystemSalts
 from sdcard.lenient import lenient_token
-from sdcard.publishing.published import PlainCard, PublishedCard, PublishedCards
-from sdcard.publishing.tokens import OwnTokens, new_card_token
+from sdcard.publishing import OwnTokens, PlainCard, PublishedCard, PublishedCards, new_card_token
 from sdcard.web.publish import CardApp, card_router
 
 DAY = 86_400

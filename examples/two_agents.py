@@ -39,7 +39,7 @@ from sdcard.io.replay_cache import MemoryChallengeRecord
 from sdcard.io.system import SystemClock, SystemSalts
 from sdcard.web.a2a import SdCardContextBuilder, SdCardInterceptor, presentation_extension
 from sdcard.web.authenticate import SdCardMiddleware
-from sdcard.web.client_auth import Presenter
+from sdcard.web.clients import Presenter
 from sdcard.web.httpx_clients import HttpxSdCardAuth
 
 REGISTRY = "https://registry.example"

@@ -26,7 +26,7 @@ from issuer_service.console.session import refused as refused_page
 from issuer_service.container import Container
 from issuer_service.delegation import endpoints as delegation
 from issuer_service.discovery import endpoints as discovery
-from issuer_service.discovery.schemas import DiscoveryRequest
+from issuer_service.discovery.endpoints import DiscoveryRequest
 from issuer_service.monitoring import places
 from issuer_service.rate_limit import RateLimited
 from issuer_service.request_context import RequestContexts, is_limited, request_context_of

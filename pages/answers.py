@@ -48,7 +48,7 @@ SDC-28 | met | issuer_service/status/service.py:change_statuses sdcard/status_li
 SDC-29 | met | issuer_service/audit/records.py:AuditRow | tests/issuer_service/agents/test_endpoints.py tests/issuer_service/audit/test_service.py | The claims that an SD-Card can show, by name.
 SDC-30 | met | sdcard/jose/algorithms.py:SignatureAlgorithm | tests/sdcard/test_agility.py tests/sdcard/jose/test_jws.py |
 SDC-31 | met | sdcard/sdjwt/model.py | tests/sdcard/sdjwt/test_model.py |
-SDC-32 | met | sdcard/publishing/published.py:SD_MEDIA_TYPE sdcard/publishing/published.py:represent | tests/sdcard/web/test_publish.py |
+SDC-32 | met | sdcard/publishing.py:SD_MEDIA_TYPE sdcard/publishing.py:represent | tests/sdcard/web/test_publish.py |
 T-1 | met | sdcard/profile.py:AGENT_SD_JWT_02 | tests/sdcard/test_profile.py | The first is written; the second is read under the profile `agent-sd-jwt-02` alone.
 T-2 | met | sdcard/sdjwt/model.py:Disclosure | tests/sdcard/sdjwt/test_model.py | Over the received base64url text.
 T-3 | otherwise | vectors/generate.py | tests/test_vectors.py | The printed digests are no vectors; ours are computed, and checked by other implementations.
@@ -60,8 +60,8 @@ T-8 | otherwise | sdcard/cards/a2a/shared.py | tests/sdcard/cards/a2a/test_share
 T-9 | met | sdcard/cards/model.py:CardFormat sdcard/policy/context.py | tests/sdcard/cards/a2a/test_shared.py tests/issuer_service/agents/test_endpoints.py | The names are claim groups, each with a meaning in every card format; one with nothing behind it is noted.
 T-10 | otherwise | sdcard/policy/context.py sdcard/policy/validate.py | tests/sdcard/policy/test_plan_properties.py tests/issuer_service/discovery/test_endpoints.py | As Table 1: each context contains the one before it, which is checked; a registration may ask for less, or in *public* for endpoints too. `availability` is said to be ignored.
 T-11 | met | sdcard/sdjwt/issuance.py:embed sdcard/cards/partial.py:PartialCard | tests/sdcard/policy/test_plan.py tests/sdcard/cards/test_partial.py | Recursive Disclosures; a skill shows id and name together, and the card says what it lacks.
-T-12 | met | sdcard/publishing/published.py:SD_MEDIA_TYPE sdcard/sdjwt/model.py:to_flattened | tests/sdcard/web/test_publish.py tests/sdcard/sdjwt/test_model.py | The draft's type for its body; RFC 9901's JSON forms are something else, and read too.
-T-13 | met | sdcard/publishing/published.py:PATHS | tests/sdcard/web/test_publish.py | Both paths; a plain card or 406 for who asks for JSON.
+T-12 | met | sdcard/publishing.py:SD_MEDIA_TYPE sdcard/sdjwt/model.py:to_flattened | tests/sdcard/web/test_publish.py tests/sdcard/sdjwt/test_model.py | The draft's type for its body; RFC 9901's JSON forms are something else, and read too.
+T-13 | met | sdcard/publishing.py:PATHS | tests/sdcard/web/test_publish.py | Both paths; a plain card or 406 for who asks for JSON.
 T-14 | otherwise | sdcard/profile.py:SD_CARD | tests/sdcard/test_profile.py | `dc+sd-jwt`; `JWT` in the profile of the draft.
 T-15 | met | sdcard/sdjwt/verification.py:process_payload | tests/sdcard/sdjwt/test_verification.py | Refused, `disclosure.claim-exists`.
 T-16 | met | sdcard/sdjwt/verification.py:process_payload | tests/sdcard/sdjwt/test_verification.py | Refused, `disclosure.unreferenced`.
@@ -73,7 +73,7 @@ T-21 | others | | | Differences within the draft's text; nothing of ours depends
 T-22 | met | sdcard/cards/a2a/shared.py | tests/sdcard/cards/a2a/test_v0.py | An extension without `uri` is a finding.
 T-23 | met | sdcard/encoding.py sdcard/cards/a2a/v1_0.py | tests/sdcard/test_encoding.py tests/sdcard/cards/a2a/test_v1_0.py | Comments are no JSON, and refused; where members and `protocolVersion` disagree, `card.ambiguous` says so.
 T-24 | met | sdcard/linkability/comparison.py:report_linkability | tests/sdcard/test_linkability.py | Confidentiality is promised, not anonymity; what links is told.
-T-25 | met | issuer_service/discovery/schemas.py:RequesterClaims issuer_service/access.py:check_context | tests/issuer_service/discovery/test_endpoints.py | What the asker says of itself gives it nothing.
+T-25 | met | issuer_service/discovery/endpoints.py:RequesterClaims issuer_service/access.py:check_context | tests/issuer_service/discovery/test_endpoints.py | What the asker says of itself gives it nothing.
 T-26 | partly | sdcard/possession.py:verify_possession issuer_service/settings.py:ProofPolicy | tests/issuer_service/agents/test_nonces.py | Demanded with `SDCARD_PROOF_OF_POSSESSION=demanded`. By default the draft's request, which has no proof, is accepted, and the audit record says so; a proof that is given is always checked.
 T-27 | otherwise | sdcard/profile.py:RESERVED_AT_TOP | tests/sdcard/test_issuer.py | Card members, `interaction_id` and our `card_format` are claims that nobody registered. A member that would be read as another claim is refused.
 T-28 | met | sdcard/sdjwt/issuance.py:embed sdcard/policy/model.py:DisclosurePolicy.padded_size | tests/sdcard/sdjwt/test_issuance.py | Sorted, and filled with decoys to the steps of a ladder.
@@ -213,7 +213,7 @@ AEV-15 | met | sdcard/cards/agentcard/dialects.py sdcard/cards/agentcard/shared.
 AEV-16 | met | sdcard/cards/schema.py | tests/sdcard/cards/agentcard/test_dialects.py | Kept; and noted, but in `metadata`, which is open.
 AEV-17 | met | sdcard/cards/agentcard/shared.py | tests/sdcard/cards/agentcard/test_dialects.py |
 AEV-18 | met | sdcard/cards/agentcard/dialects.py:parse_embedded | tests/sdcard/cards/agentcard/test_dialects.py | From files and bytes; a registration carries an object.
-AEV-19 | met | sdcard/publishing/published.py:ALL_PATHS sdcard/cards/agentcard/shared.py:MAX_AGE | tests/sdcard/web/test_publish.py |
+AEV-19 | met | sdcard/publishing.py:ALL_PATHS sdcard/cards/agentcard/shared.py:MAX_AGE | tests/sdcard/web/test_publish.py |
 AEV-20 | met | sdcard/cards/agentcard/shared.py:compare_with_source | tests/sdcard/cards/agentcard/test_shared.py | A warning; the client decides.
 AEV-21 | partly | sdcard/cards/agentcard/dialects.py:_self_declared | tests/sdcard/cards/agentcard/test_dialects.py | A note, and never a reason to trust; stopping at `banned` is the reader's.
 AEV-22 | met | sdcard/cards/lint.py:suspicious | tests/sdcard/cards/test_lint.py | Warnings, for what has a form: mail addresses, telephone and payment card numbers. A person's name has none.

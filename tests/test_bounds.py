@@ -95,8 +95,8 @@ PLACES: dict[Why, str] = {
     """,
     Why.VERIFIED: """
         sdcard/verification_cache.py:VerificationCache._entries sdcard/verification_cache.py:VerificationCache._order
-        sdcard/web/authenticate.py:SdCardMiddleware._cache sdcard/web/client_auth.py:Presenter.cache
-        sdcard/agent_proof.py:AgentProver.cache sdcard/web/proved_client.py:AgentSession._cache
+        sdcard/web/authenticate.py:SdCardMiddleware._cache sdcard/web/clients.py:Presenter.cache
+        sdcard/agent_proof.py:AgentProver.cache sdcard/web/clients.py:AgentSession._cache
         issuer_service/container.py:Container.verification_cache
         sdcard/io/status_lists.py:FetchedStatusLists._kept sdcard/io/status_lists.py:FetchedStatusLists._coming
     """,

@@ -18,10 +18,10 @@ from issuer_service.importing import read_line
 from issuer_service.settings import ProofPolicy, read_configuration
 from sdcard import DEFAULT_POLICY, SD_CARD, Misuse, Refused, parse_card, parse_card_file, parse_trusted_issuers
 from sdcard.cards.a2a.signatures import NOBODY
+from sdcard.cli.keys import read_trust
 from sdcard.cli.mcp_tools import Document, Token, check_card, inspect_sd_card
 from sdcard.cli.options import read_token
 from sdcard.cli.output import read_sd_jwt, read_text
-from sdcard.cli.trust import read_trust
 from sdcard.encoding import parse_json_object
 from sdcard.errors import Part, Where
 from sdcard.io import key_files

@@ -26,12 +26,11 @@ from sdcard.io.published_keys import IssuerKeys
 from sdcard.io.registry_client import Registry
 from sdcard.io.status_lists import FetchedStatusLists
 from sdcard.io.system import SystemSalts
-from sdcard.publishing.published import PublishedCard, PublishedCards
-from sdcard.publishing.tokens import OwnTokens, new_card_token
+from sdcard.publishing import OwnTokens, PublishedCard, PublishedCards, new_card_token
 from sdcard.rules import Rule
 from sdcard.status_list import Checked
 from sdcard.trust import TrustedIssuers
-from sdcard.web.client_auth import Presenter, SdCardAuth
+from sdcard.web.clients import Presenter, SdCardAuth
 from sdcard.web.mcp import write_calls
 from sdcard.web.publish import CardApp
 from tests import served, tool_server

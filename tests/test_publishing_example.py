@@ -14,7 +14,7 @@ import pytest
 
 from issuer_service.server import Desk, running_registry
 from sdcard.cli import main
-from tests.sdcard.publishing.agent import AGENT_CARD_JSON, AGENT_JSON, JSON, SD
+from tests.sdcard.publishing_agent import AGENT_CARD_JSON, AGENT_JSON, JSON, SD
 from tests.shared import ROOT
 from tests.world import example
 

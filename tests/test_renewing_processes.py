@@ -22,7 +22,7 @@ from sdcard.io.registry_client import Registry
 from sdcard.io.replay_cache import MemoryChallengeRecord
 from sdcard.jose.jws import Signer
 from sdcard.nonces import NoncePurpose
-from sdcard.web.proved_client import AgentSession, ProvedTransport
+from sdcard.web.clients import AgentSession, ProvedTransport
 from sdcard.web.publish import Proving
 from tests.issuer_service.desk import HOLDER, Desk, jwk, request
 from tests.sdcard.io.test_agent import DAY, HOUR, Chance

@@ -114,7 +114,7 @@ ROWS_OF_THEIR_OWN = (
     "sdcard/dpop.py",
     "sdcard/delegation.py",
     "sdcard/trust.py",
-    "sdcard/publishing/",
+    "sdcard/publishing.py",
 )
 """Standards beside the three whose rows the page lists."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, TypeAlias, Ty
 import typer
 from rich.text import Text
 
-from issuer_service.cli.options import ConfigFile, DatabaseUrl, read_settings, run_as_found
+from issuer_service.cli.serve import ConfigFile, DatabaseUrl, read_settings, run_as_found
 from sdcard.audit_chain import MOST_BYTES, ChainVerifier, Checkpoint, Verdict, verify_checkpoint
 from sdcard.cli.app import EXIT_REFUSED
 from sdcard.cli.options import AsJson, parse_instant

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from issuer_service.cli.options import ConfigFile, DatabaseUrl, read_settings
+from issuer_service.cli.serve import ConfigFile, DatabaseUrl, read_settings
 from sdcard.cli.options import AsJson, complete_contexts
 from sdcard.cli.output import print_result, printable
 from sdcard.errors import Finding

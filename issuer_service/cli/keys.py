@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from issuer_service.cli.options import ConfigFile, DatabaseUrl, key_uses, read_settings, run_on_database
+from issuer_service.cli.serve import ConfigFile, DatabaseUrl, key_uses, read_settings, run_on_database
 from sdcard.cli.keys import AlgorithmName, find_algorithm
 from sdcard.cli.options import AsJson
 from sdcard.cli.output import print_json, print_lines, print_result, show_instant

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from issuer_service.cli.options import ConfigFile, DatabaseUrl, read_settings, run_on_database, scopes
+from issuer_service.cli.serve import ConfigFile, DatabaseUrl, read_settings, run_on_database, scopes
 from sdcard.cli.options import SECONDS_PER_DAY, AsJson, complete_contexts
 from sdcard.cli.output import console, print_json, print_lines, print_result, show_instant, table
 from sdcard.errors import Misuse

@@ -220,7 +220,7 @@ COMMANDS = {
     "card": ("card:app", "Check, convert and sign agent cards; make ids for them."),
     "policy": ("policy:app", "Check disclosure policies, and see what they would show of a card."),
     "keys": ("keys:app", "Make keys in files; list, add, rotate and remove the registry's own."),
-    "trust": ("trust:app", "Sign a list of trusted Issuers, or show one."),
+    "trust": ("keys:trust_app", "Sign a list of trusted Issuers, or show one."),
     "token": (JOINED, "Make, list and withdraw bearer tokens for the registry."),
     "audit": (JOINED, "Verify and export a registry's audit chain, and make checkpoints of it."),
     "vectors": ("vectors:app", "Run test vectors through our own code."),

@@ -7,6 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from sdcard.cli.app import EXIT_REFUSED
+from sdcard.cli.keys import (
+    FetchStatus,
+    Networks,
+    Refresh,
+    StatusUnchecked,
+    TrustFile,
+    TrustSigner,
+    decide_status,
+    read_egress_policy,
+    read_trust,
+)
 from sdcard.cli.options import (
     AsJson,
     IssuerName,
@@ -27,17 +38,6 @@ from sdcard.cli.output import (
     show_left_out,
     table,
     write_private_file,
-)
-from sdcard.cli.trust import (
-    FetchStatus,
-    Networks,
-    Refresh,
-    StatusUnchecked,
-    TrustFile,
-    TrustSigner,
-    decide_status,
-    read_egress_policy,
-    read_trust,
 )
 from sdcard.cli.verify import describe, show_card, show_members
 from sdcard.encoding import JsonObject

@@ -9,8 +9,8 @@ from typing import Annotated, TextIO
 
 import typer
 
+from sdcard.cli.keys import Networks, StatusUnchecked, TrustSigner, decide_status, read_trust
 from sdcard.cli.options import ProfileName, SearchContext, find_profile, read_token
-from sdcard.cli.trust import Networks, StatusUnchecked, TrustSigner, decide_status, read_trust
 from sdcard.errors import Misuse
 from sdcard.io.system import SystemClock, SystemSalts
 

@@ -8,6 +8,17 @@ import typer
 from rich.text import Text
 
 from sdcard.acceptance import Acceptance
+from sdcard.cli.keys import (
+    FetchStatus,
+    Networks,
+    Refresh,
+    StatusUnchecked,
+    TrustFile,
+    TrustSigner,
+    decide_status,
+    read_egress_policy,
+    read_trust,
+)
 from sdcard.cli.options import (
     AsJson,
     Now,
@@ -19,17 +30,6 @@ from sdcard.cli.options import (
     read_policy,
 )
 from sdcard.cli.output import cell, console, print_json, print_result, read_sd_jwt, show_instant, table
-from sdcard.cli.trust import (
-    FetchStatus,
-    Networks,
-    Refresh,
-    StatusUnchecked,
-    TrustFile,
-    TrustSigner,
-    decide_status,
-    read_egress_policy,
-    read_trust,
-)
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse, Part, Where
 from sdcard.holder import HeldSdCard, Selection, accept_sd_card, present, select_all, select_context, select_paths

@@ -27,7 +27,7 @@ from sdcard.key_binding import Answering, Bound, Challenge, RequestTarget, Unbou
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.paths import value_at
 from sdcard.profile import SD_CARD, Profile
-from sdcard.publishing.published import ALL_PATHS, SD_MEDIA_TYPE
+from sdcard.publishing import ALL_PATHS, SD_MEDIA_TYPE
 from sdcard.rules import Rule
 from sdcard.status_list import CheckedAsync, Status, Unchecked
 from sdcard.trust import TrustedIssuers

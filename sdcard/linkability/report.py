@@ -1,4 +1,9 @@
-"""The linkability report: kinds of value, verdicts, and links."""
+"""The linkability report: kinds of value, verdicts, and links.
+
+An attacker who sees two SD-JWTs compares them. The report does the same: each SD-JWT becomes a set of traces, and two
+are linked by equal traces. Nothing is verified, no clock is read, and no value is shown. It does not compare when and
+where SD-JWTs were seen, or texts that are similar but not equal.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -35,12 +35,12 @@ from sdcard.instants import Clock, Instant
 from sdcard.key_binding import Challenge
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.policy.context import PUBLIC
-from sdcard.publishing.published import PATHS, SD_MEDIA_TYPE, PublishedCard, PublishedCards
+from sdcard.publishing import PATHS, SD_MEDIA_TYPE, PublishedCard, PublishedCards
 from sdcard.rules import Rule
 from sdcard.urls import canonical_origin
 from sdcard.verifier import VerifiedCard
 from sdcard.web.authenticate import STATE
-from sdcard.web.proved_client import AgentSession, explained, may_explain
+from sdcard.web.clients import AgentSession, explained, may_explain
 from sdcard.web.publish import token_context
 
 A2A_CHALLENGE_HEADER = "A2A-SD-Card-Challenge"

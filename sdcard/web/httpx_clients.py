@@ -2,8 +2,7 @@
 
 import httpx
 
-from sdcard.web.client_auth import AnswersChallenges
-from sdcard.web.proved_client import ProvesFirst
+from sdcard.web.clients import AnswersChallenges, ProvesFirst
 
 # -- The auth class for ``httpx``, which a2a-sdk uses -----------------------------------------------------------------
 # Use: ``ClientConfig(httpx_client=httpx.AsyncClient(auth=…))``.

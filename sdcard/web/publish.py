@@ -27,16 +27,16 @@ from sdcard.instants import Clock, Instant
 from sdcard.io.system import SystemClock
 from sdcard.oauth import parse_credentials
 from sdcard.policy.context import PUBLIC
-from sdcard.publishing.published import (
+from sdcard.publishing import (
     ALL_PATHS,
     MAX_AGE,
     SD_MEDIA_TYPE,
     PublishedCards,
     Representation,
+    context_of,
     parse_accept,
     represent,
 )
-from sdcard.publishing.tokens import context_of
 from sdcard.rules import Rule
 from sdcard.verifier import VerifiedCard
 from sdcard.web.authenticate import CALLERS, App, Receive, Scope, Send, header_values, request_line, send_problem

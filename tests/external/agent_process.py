@@ -43,7 +43,7 @@ def copy(given: dict[str, Any]) -> Any:
     from starlette.applications import Starlette
     from starlette.routing import Route
 
-    from sdcard.publishing.published import PATHS, PublishedCard, PublishedCards
+    from sdcard.publishing import PATHS, PublishedCard, PublishedCards
     from sdcard.web.publish import CardApp
     from tests.external.called_a2a import Town
     from tests.sdcard.web.called import echoes

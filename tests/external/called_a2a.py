@@ -15,8 +15,7 @@ from starlette.routing import Route
 from sdcard import select_all
 from sdcard.agent_proof import ShownCard
 from sdcard.encoding import encode_json
-from sdcard.publishing.published import PATHS, PlainCard, PublishedCard, PublishedCards
-from sdcard.publishing.tokens import OwnTokens, new_card_token
+from sdcard.publishing import PATHS, OwnTokens, PlainCard, PublishedCard, PublishedCards, new_card_token
 from sdcard.web.a2a_proof import ProvingHandler, agent_proof_extension
 from sdcard.web.publish import CardApp
 from tests.sdcard.web.called import prover

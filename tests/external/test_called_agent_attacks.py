@@ -30,7 +30,7 @@ from sdcard.io.replay_cache import MemoryChallengeRecord
 from sdcard.key_binding import RequestTarget
 from sdcard.nonces import NoncePurpose
 from sdcard.web.a2a_proof import AgentProofInterceptor
-from sdcard.web.proved_client import AgentSession, ProvedTransport
+from sdcard.web.clients import AgentSession, ProvedTransport
 from tests.external.called_a2a import card_of, request
 from tests.sdcard.web.called import CLIENT, session
 from tests.shared import ROOT

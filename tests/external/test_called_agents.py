@@ -19,10 +19,10 @@ from a2a.utils.errors import A2AError
 from sdcard import Misuse, Refused
 from sdcard.agent_proof import EXTENSION
 from sdcard.cards.detect import read_card
-from sdcard.publishing.published import PublishedCard, PublishedCards
+from sdcard.publishing import PublishedCard, PublishedCards
 from sdcard.web.a2a_proof import A2A_CHALLENGE_HEADER, AgentProofInterceptor, ProvingHandler
 from sdcard.web.authenticate import STATE
-from sdcard.web.proved_client import AgentSession
+from sdcard.web.clients import AgentSession
 from sdcard.web.publish import CardApp, Proving
 from tests.external.a2a_sdks import ask_sdk
 from tests.external.called_a2a import Town, card_of, request

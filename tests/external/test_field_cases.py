@@ -11,7 +11,7 @@ from sdcard.dpop import DpopExpectations, WithoutToken, verify_dpop_proof
 from sdcard.encoding import decode_base64url
 from sdcard.errors import Part, Where
 from sdcard.io.replay_cache import MemoryReplayRecord
-from tests.sdcard.publishing.agent import Agent, ask
+from tests.sdcard.publishing_agent import Agent, ask
 from tests.shared import shared_dir
 from tests.world import World
 

@@ -23,11 +23,11 @@ from sdcard import Unchecked
 from sdcard.encoding import same_json
 from sdcard.io.card_fetching import UnprovedCard, fetch_card
 from sdcard.io.egress_policy import LOOPBACK
-from sdcard.publishing.tokens import OwnTokens
+from sdcard.publishing import OwnTokens
 from sdcard.web.publish import card_router
 from tests.external.a2a_sdks import ask_sdk
 from tests.external.node_peers import NodePeer
-from tests.sdcard.publishing.agent import AGENT_CARD_JSON, AGENT_JSON, JSON, SD, Agent, ask, plain
+from tests.sdcard.publishing_agent import AGENT_CARD_JSON, AGENT_JSON, JSON, SD, Agent, ask, plain
 from tests.world import NOW, UNASKED, World, example
 
 RESOLVE = """

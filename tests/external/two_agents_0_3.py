@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 import sdcard
 from sdcard.web.authenticate import SdCardMiddleware
-from sdcard.web.client_auth import Presenter
+from sdcard.web.clients import Presenter
 from sdcard.web.httpx_clients import HttpxSdCardAuth
 from sdcard.io.replay_cache import MemoryChallengeRecord
 from sdcard.io.system import SystemClock, SystemSalts

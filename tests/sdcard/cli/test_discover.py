@@ -16,7 +16,7 @@ from sdcard.cli.discover import UNBOUND, UNCHECKED, verify_page
 from sdcard.io.key_files import load_signer
 from sdcard.io.registry_answers import Discovered, FoundAgent
 from sdcard.io.registry_client import Registry
-from sdcard.publishing.published import SD_MEDIA_TYPE, PublishedCard, PublishedCards
+from sdcard.publishing import SD_MEDIA_TYPE, PublishedCard, PublishedCards
 from sdcard.web.publish import CardApp
 from tests.command_line import Ran, Sdcard
 from tests.sdcard.io.fetchers import RawServer, ok, sending, serving

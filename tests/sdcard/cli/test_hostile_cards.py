@@ -21,7 +21,7 @@ from rich.cells import cell_len
 
 from issuer_service.server import Desk
 from sdcard.io.system import printable
-from sdcard.publishing.published import SD_MEDIA_TYPE
+from sdcard.publishing import SD_MEDIA_TYPE
 from tests.command_line import Sdcard
 from tests.sdcard.io.fetchers import ok, serving
 from tests.shared import ROOT

@@ -19,7 +19,7 @@ from sdcard.io.http import fetch, fetch_async
 from sdcard.io.published_keys import IssuerKeys, load_from
 from sdcard.io.status_lists import AsyncFetchedStatusLists, FetchedStatusLists
 from sdcard.limits import Limits
-from sdcard.publishing.published import SD_MEDIA_TYPE
+from sdcard.publishing import SD_MEDIA_TYPE
 from sdcard.status_list import MEDIA_TYPE, StatusReference
 from tests.world import ISSUER, NOW, UNASKED, key
 

@@ -14,7 +14,7 @@ from sdcard.encoding import encode_json
 from sdcard.errors import Part, Where
 from sdcard.io.agent import FIRST_RETRY, LAST_RETRY, Agent, CallbackSigner, CardFolder, is_folder_due, until_renewal
 from sdcard.issuer import Validity
-from sdcard.publishing.published import PublishedCard, PublishedCards
+from sdcard.publishing import PublishedCard, PublishedCards
 from sdcard.rules import Rule
 from sdcard.trust import encode_trusted_issuers
 from sdcard.web.publish import CardApp

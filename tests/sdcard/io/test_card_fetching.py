@@ -33,8 +33,7 @@ from sdcard.io.published_keys import IssuerKeys
 from sdcard.io.replay_cache import MemoryChallengeRecord
 from sdcard.key_binding import RequestTarget
 from sdcard.nonces import NoncePurpose
-from sdcard.publishing.published import ALL_PATHS, PATHS, SD_MEDIA_TYPE, PublishedCard, PublishedCards
-from sdcard.publishing.tokens import OwnTokens, new_card_token
+from sdcard.publishing import ALL_PATHS, PATHS, SD_MEDIA_TYPE, OwnTokens, PublishedCard, PublishedCards, new_card_token
 from sdcard.rules import Rule
 from sdcard.status_list import StatusReference
 from sdcard.web.publish import CardApp

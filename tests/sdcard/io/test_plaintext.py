@@ -24,7 +24,7 @@ from sdcard.io.http import fetch
 from sdcard.io.key_files import public_jwks
 from sdcard.io.registry_client import Registry
 from sdcard.urls import check_secret_url
-from sdcard.web.client_auth import Presenter
+from sdcard.web.clients import Presenter
 from sdcard.web.mcp import InteractionClient
 from tests.command_line import Sdcard
 from tests.shared import ROOT
@@ -79,10 +79,9 @@ CLIENTS: dict[str, Use] = {
 WITH_HTTP_CLIENTS = {
     "io/http.py": "fetch",
     "io/registry_client.py": "Registry",
-    "web/client_auth.py": "Presenter",
+    "web/clients.py": "Presenter",
     "web/httpx_clients.py": "Presenter",
     "web/a2a_proof.py": "CalledAgent",
-    "web/proved_client.py": "CalledAgent",
 }
 """Modules that import a client of HTTP, and which of ours they are."""
 

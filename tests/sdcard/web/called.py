@@ -9,7 +9,7 @@ from sdcard.holder import select_context
 from sdcard.io.replay_cache import MemoryChallengeRecord
 from sdcard.nonces import NoncePurpose
 from sdcard.policy.model import DEFAULT_POLICY
-from sdcard.web.proved_client import AgentSession
+from sdcard.web.clients import AgentSession
 from sdcard.web.publish import Proving
 from tests.world import AGENT_ID, ISSUER, World
 

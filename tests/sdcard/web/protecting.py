@@ -8,7 +8,7 @@ from sdcard import AdmissionPolicy, ClaimRequest, Required, Unchecked, select_al
 from sdcard.holder import RequestAnswered, Selection
 from sdcard.io.replay_cache import MemoryChallengeRecord
 from sdcard.web.authenticate import SdCardMiddleware
-from sdcard.web.client_auth import Presenter
+from sdcard.web.clients import Presenter
 from tests.world import World
 
 SKILL = "route-optimizer-traffic"

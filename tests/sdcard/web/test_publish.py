@@ -33,11 +33,19 @@ from sdcard.io.published_keys import ServerKeys
 from sdcard.io.system import SystemClock
 from sdcard.issuer import Validity
 from sdcard.paths import Place, value_at
-from sdcard.publishing.published import ALL_PATHS, MAX_AGE, PlainCard, PublishedCard, PublishedCards
-from sdcard.publishing.tokens import NO_TOKENS, AccessTokens, OwnTokens
+from sdcard.publishing import (
+    ALL_PATHS,
+    MAX_AGE,
+    NO_TOKENS,
+    AccessTokens,
+    OwnTokens,
+    PlainCard,
+    PublishedCard,
+    PublishedCards,
+)
 from sdcard.web.publish import CardApp, card_router
 from tests.identity import SERVER, Source, access_token
-from tests.sdcard.publishing.agent import AGENT_CARD_JSON, AGENT_JSON, AGENTCARD, JSON, SD, Agent, Got, ask, plain
+from tests.sdcard.publishing_agent import AGENT_CARD_JSON, AGENT_JSON, AGENTCARD, JSON, SD, Agent, Got, ask, plain
 from tests.world import NOW, World, example
 
 PROBLEM = "application/problem+json"

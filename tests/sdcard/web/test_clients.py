@@ -41,7 +41,7 @@ from sdcard.io.replay_cache import MemoryChallengeRecord
 from sdcard.key_binding import Bound, ConsumedByCaller
 from sdcard.verifier import VerifiedCard
 from sdcard.web.authenticate import SdCardMiddleware
-from sdcard.web.client_auth import Presenter, SdCardAuth
+from sdcard.web.clients import Presenter, SdCardAuth
 from sdcard.web.httpx_clients import HttpxSdCardAuth
 from tests.issuer_service.test_server import free_port
 from tests.sdcard.web.protecting import policy, presenter, protected, shows

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sdcard import DEFAULT_POLICY, select_all, select_context
-from sdcard.publishing.published import PlainCard, PublishedCard, PublishedCards
-from sdcard.publishing.tokens import CardToken, new_card_token
+from sdcard.publishing import CardToken, PlainCard, PublishedCard, PublishedCards, new_card_token
 from sdcard.web.publish import CardApp
 from tests.shared import ROOT
 from tests.world import World

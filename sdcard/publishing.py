@@ -1,11 +1,10 @@
-"""Documents that an agent publishes, and their content negotiation.
+"""Published cards: content negotiation, documents, and tokens for contexts."""
 
-Accept headers: RFC 9110 12.5.1, 12.4.2. Documents: SD-Card 4.1, T-12, T-13.
-"""
-
+import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from sdcard.acceptance import IssuedSdCard
 from sdcard.agent_proof import ShownCard
@@ -13,13 +12,120 @@ from sdcard.cards.agentcard import shared as discovery
 from sdcard.cards.detect import read_card
 from sdcard.cards.documents import read_document
 from sdcard.cards.model import Card
-from sdcard.encoding import encode_json, frozen
+from sdcard.encoding import encode_base64url, encode_json, frozen
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.holder import HeldSdCard, Selection, disclose, partial_card
 from sdcard.instants import Instant
+from sdcard.oauth import WHERE, ServerKey, parse_access_token, verify_access_token
 from sdcard.policy.context import PUBLIC
-from sdcard.publishing.tokens import NO_TOKENS, TokenSource
 from sdcard.rules import Rule
+from sdcard.salts import SaltSource, draw_salts
+
+# -- Bearer tokens for contexts beyond the public one -----------------------------------------------------------------
+# They are the agent's own, or an authorization server's. The scope of a token names its context: ``card:internal``.
+
+SCOPE = "card:"
+"""Prefix of a scope that ends with the name of a context."""
+TOKEN_PREFIX = "sdcard_"
+"""Scanners for leaked secrets recognize a token by it."""
+
+
+class TokenSource(Protocol):
+    """Validates tokens."""
+
+    async def scopes(self, token: str, now: Instant) -> Collection[str]:
+        """Return its scopes, or refuse: ``token.invalid``, ``token.keys-unavailable``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CardToken:
+    """Record of a token that the agent made, for the context that its bearer may see.
+
+    ``digest``: SHA-256 of its text, in hexadecimal. ``expires_at``: Unix seconds, exclusive.
+    """
+
+    digest: str = field(repr=False)
+    context: str
+    expires_at: Instant
+
+
+def new_card_token(context: str, expires_at: Instant, salts: SaltSource) -> tuple[str, CardToken]:
+    """Make a token of 256 random bits; return its text and its record.
+
+    The text is for its bearer; the agent stores only the record.
+    """
+    text = TOKEN_PREFIX + encode_base64url(draw_salts(salts, 2))
+    return text, CardToken(_digest(text), context, expires_at)
+
+
+class OwnTokens:
+    """Tokens that the agent made. A search by digest reveals nothing by its time."""
+
+    def __init__(self, tokens: Iterable[CardToken] = ()) -> None:
+        self._tokens: Mapping[str, CardToken] = frozen({one.digest: one for one in tokens})
+
+    async def scopes(self, token: str, now: Instant) -> Collection[str]:
+        """Return the token's scope: one context."""
+        found = self._tokens.get(_digest(token))
+        if found is None or now >= found.expires_at:
+            raise Refused(Rule.TOKEN_INVALID, WHERE)
+        return (SCOPE + found.context,)
+
+
+class KeySource(Protocol):
+    """An authorization server's keys, such as ``sdcard.io.published_keys.ServerKeys``."""
+
+    async def find(self, kid: object, now: Instant, alg: object = None) -> ServerKey:
+        """Return a key, or refuse: ``issuer.key-unknown``, ``token.keys-unavailable``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AccessTokens:
+    """A ``TokenSource`` of JWT access tokens (RFC 9068) of one authorization server.
+
+    A key-bound token (``cnf``) is refused, because a thief could send it without a proof. ``issuer``: the server's
+    ``iss``, compared exactly. ``audience``: this agent's name in ``aud``.
+    """
+
+    issuer: str
+    audience: str
+    keys: KeySource = field(repr=False)
+
+    async def scopes(self, token: str, now: Instant) -> Collection[str]:
+        """Read the token's scope from its ``scope`` claim."""
+        try:
+            jws = parse_access_token(token)
+            key = await self.keys.find(jws.header.get("kid"), now, jws.header.get("alg"))
+            verified = verify_access_token(jws, key, self.issuer, self.audience, now)
+        except Refused as refusal:
+            if refusal.rule is Rule.TOKEN_KEYS:
+                raise
+            raise Refused(Rule.TOKEN_INVALID, WHERE) from None
+        if "cnf" in verified.claims:
+            raise Refused(Rule.TOKEN_INVALID, WHERE)
+        return verified.scopes
+
+
+NO_TOKENS: TokenSource = OwnTokens()
+"""Refuses every token."""
+
+
+def context_of(scopes: Collection[str], public: str) -> str:
+    """Return the one context that scopes name (else ``token.scope``), or public."""
+    contexts = {scope.removeprefix(SCOPE) for scope in scopes if scope.startswith(SCOPE)} or {public}
+    if len(contexts) > 1:
+        raise Refused(Rule.TOKEN_SCOPE, WHERE)
+    return contexts.pop()
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+# -- Documents that an agent publishes, and their content negotiation -------------------------------------------------
+# Accept headers: RFC 9110 12.5.1, 12.4.2. Documents: SD-Card 4.1, T-12, T-13.
 
 # -- Content negotiation by ``Accept`` (RFC 9110 12.5.1, 12.4.2) ------------------------------------------------------
 
@@ -38,10 +144,7 @@ _IMPLIED = ("charset", "utf-8")
 
 @dataclass(frozen=True, slots=True)
 class MediaRange:
-    """A media range: ``*/*``, ``type/*`` or ``type/subtype``.
-
-    ``weight`` is its ``q`` in thousandths.
-    """
+    """``*/*``, ``type/*`` or ``type/subtype``; ``weight`` is ``q`` in thousandths."""
 
     kind: str
     subtype: str
@@ -68,10 +171,7 @@ class Accept:
     ranges: tuple[MediaRange, ...] = field(repr=False)
 
     def weight(self, media_type: str) -> int:
-        """Return the weight of a media type, 0 to 1000; 0 means not accepted.
-
-        Of two equal ranges, the higher weight counts.
-        """
+        """Return the weight of a media type, 0 to 1000; 0 means not accepted."""
         covering = [one for one in self.ranges if one.covers(media_type)]
         narrowest = max((one.specificity for one in covering), default=0)
         return max((one.weight for one in covering if one.specificity == narrowest), default=0)
@@ -152,10 +252,8 @@ _AUTHORIZATION = Where(Part.REQUEST, ("headers", "authorization"))
 class PlainCard:
     """A card for clients without SD-JWT support. It is not signed.
 
-    Attributes:
-        family: of its format, such as ``a2a``.
-        expires_at: Unix seconds, exclusive, if it comes from an SD-Card.
-        issued_at: Unix seconds, of its SD-Card.
+    ``family``: of its format, such as ``a2a``. ``expires_at`` (exclusive) and ``issued_at``: Unix seconds, of its
+    SD-Card if it comes from one.
     """
 
     family: str
@@ -165,11 +263,7 @@ class PlainCard:
 
     @classmethod
     def of(cls, data: bytes) -> "PlainCard":
-        """Make a plain card from the bytes of a card file; its signatures stay.
-
-        Raises:
-            Refused: as ``parse_card_file``.
-        """
+        """Make a plain card of a card file, as ``parse_card_file``; its signatures stay."""
         document = read_document(data).document
         return cls(read_card(document).format.family, encode_json(document))
 
@@ -178,12 +272,9 @@ class PlainCard:
 class PublishedCard:
     """An SD-Card with the Disclosures of one context, without a KB-JWT.
 
-    Attributes:
-        family: of its card's format; empty if the SD-Card does not name it.
-        expires_at: Unix seconds, exclusive.
-        plain: the disclosed card, if it is complete.
-        issued_at: Unix seconds.
-        shown: the same with its key, if the agent proves itself to clients that ask.
+    ``family``: of its card's format; empty if the SD-Card does not name it. ``expires_at`` (exclusive) and
+    ``issued_at``: Unix seconds. ``plain``: the disclosed card, if it is complete. ``shown``: the same with its key, if
+    the agent proves itself to clients that ask.
     """
 
     sd_card: str = field(repr=False)
@@ -195,12 +286,9 @@ class PublishedCard:
 
     @classmethod
     def of(cls, held: HeldSdCard, selection: Selection) -> "PublishedCard":
-        """Publish a selection of a held SD-Card to one context.
+        """Publish a selection of this held SD-Card to one context (else ``Misuse``).
 
         ``select_context`` makes the selection, or ``select_all`` for an SD-Card that was issued for the context.
-
-        Raises:
-            Misuse: when the selection is from another SD-Card.
         """
         issued, partial = held.issued, partial_card(held, selection)
         family = (partial.card_format or "").partition("/")[0]
@@ -274,10 +362,7 @@ def represent(cards: PublishedCards, path: str, accept: Accept, context: str | N
     """Select the best document that a request accepts and its sender may see.
 
     The SD form is sent only if the request names its media type: a client that accepts anything could not parse it.
-
-    Args:
-        path: a path that ``cards.answers``.
-        context: of the request's token; None without a token.
+    ``context``: of the request's token; None without a token.
 
     Raises:
         Refused: ``request.not-acceptable``; ``token.missing``; ``token.scope`` for an unknown or hidden context;

@@ -13,12 +13,11 @@ from sdcard import ClaimRequest, Misuse, Refused, select_all
 from sdcard.agent_proof import AnyAgent, AnyAudience, ShownCard
 from sdcard.errors import Part, Where
 from sdcard.http_auth import CHALLENGE_HEADER, PROOF_HEADER, parse_agent_challenge
-from sdcard.publishing.published import PATHS, SD_MEDIA_TYPE, PublishedCard, PublishedCards
+from sdcard.publishing import PATHS, SD_MEDIA_TYPE, PublishedCard, PublishedCards
 from sdcard.rules import Rule
 from sdcard.status_list import CheckedAsync
-from sdcard.web.client_auth import SdCardAuth
+from sdcard.web.clients import AgentSession, AsyncProvedTransport, ProvedTransport, SdCardAuth
 from sdcard.web.httpx_clients import HttpxAsyncProvedTransport, HttpxProvedTransport
-from sdcard.web.proved_client import AgentSession, AsyncProvedTransport, ProvedTransport
 from sdcard.web.publish import CardApp, Proving
 from tests.sdcard.web.called import AGENT, Late, Recorded, echoes, prover, proving, session
 from tests.sdcard.web.protecting import presenter, protected

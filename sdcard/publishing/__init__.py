@@ -1,1 +1,0 @@
-"""Published cards at well-known addresses: content negotiation and tokens."""
