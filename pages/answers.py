@@ -26,14 +26,14 @@ SDC-6 | met | sdcard/profile.py:NEVER_SELECTIVE sdcard/cards/a2a/shared.py | tes
 SDC-7 | met | sdcard/policy/context.py sdcard/cards/a2a/shared.py | tests/sdcard/cards/a2a/test_shared.py tests/sdcard/policy/test_plan.py | By element and member too, not only whole claims.
 SDC-8 | met | sdcard/policy/context.py:INTERNAL sdcard/cards/a2a/shared.py | tests/sdcard/cards/a2a/test_shared.py tests/sdcard/policy/test_plan.py | Operational information: from *internal* on, and in *public* where a registration asks for it.
 SDC-9 | met | sdcard/sdjwt/model.py:make_disclosure sdcard/sdjwt/issuance.py:embed | tests/sdcard/sdjwt/test_model.py tests/sdcard/sdjwt/test_issuance.py |
-SDC-10 | met | issuer_service/access.py:check_limits sdcard/possession.py:verify_possession | tests/issuer_service/test_access.py tests/issuer_service/agents/test_nonces.py | Bearer tokens with limits; proof of possession where it is demanded or given.
+SDC-10 | partly | issuer_service/access.py:check_limits sdcard/possession.py:verify_possession | tests/issuer_service/test_access.py tests/issuer_service/agents/test_nonces.py | A token limits what its owner may register, and policy can demand proof of possession. The registry does not verify control of a domain, and nobody approves a registration.
 SDC-11 | met | sdcard/issuer.py:prepare_batch | tests/sdcard/test_issuer.py |
 SDC-12 | met | sdcard/web/publish.py:CardApp | tests/sdcard/web/test_publish.py |
 SDC-13 | partly | sdcard/web/mcp.py:InteractionClient issuer_service/audit/records.py:AuditRow | tests/sdcard/cli/test_mcp.py | Interaction ids, where a caller names one. MCP sessions are not correlated: the present protocol has none.
 SDC-14 | met | sdcard/policy/context.py sdcard/policy/model.py issuer_service/access.py:check_context | tests/sdcard/policy/test_plan.py tests/sdcard/policy/test_model.py | The role is the limit `contexts` of a token.
 SDC-15 | met | issuer_service/delegation/service.py:exchange | tests/issuer_service/delegation/test_endpoints.py tests/issuer_service/delegation/test_service.py | A scope is what an operator granted; the id of a skill is none.
 SDC-16 | met | sdcard/trust.py:TrustedIssuers.key_for | tests/sdcard/test_trust.py |
-SDC-17 | met | sdcard/key_binding.py:verify_key_binding sdcard/dpop.py:verify_dpop_proof | tests/sdcard/test_dpop.py |
+SDC-17 | partly | sdcard/key_binding.py:verify_key_binding sdcard/dpop.py:verify_dpop_proof | tests/sdcard/test_dpop.py | A library verifies proofs, and `/token` binds tokens. The registry's API, published cards and guarded routes take no bound token.
 SDC-18 | met | sdcard/jose/claims.py:check_freshness | tests/sdcard/test_key_binding.py | At most 60 seconds ahead too.
 SDC-19 | met | sdcard/key_binding.py:verify_key_binding sdcard/jose/claims.py:check_equal | tests/sdcard/test_key_binding.py | Both ways: a server is the audience of its caller, a client the audience of [the agent that it calls](agent-proof.md).
 SDC-20 | met | sdcard/key_binding.py:verify_key_binding | tests/sdcard/test_key_binding.py |
@@ -213,9 +213,9 @@ AEV-15 | met | sdcard/cards/agentcard/dialects.py sdcard/cards/agentcard/shared.
 AEV-16 | met | sdcard/cards/schema.py | tests/sdcard/cards/agentcard/test_dialects.py | Kept; and noted, but in `metadata`, which is open.
 AEV-17 | met | sdcard/cards/agentcard/shared.py | tests/sdcard/cards/agentcard/test_dialects.py |
 AEV-18 | met | sdcard/cards/agentcard/dialects.py:parse_embedded | tests/sdcard/cards/agentcard/test_dialects.py | From files and bytes; a registration carries an object.
-AEV-19 | met | sdcard/publishing.py:ALL_PATHS sdcard/cards/agentcard/shared.py:MAX_AGE | tests/sdcard/web/test_publish.py |
+AEV-19 | partly | sdcard/publishing.py:ALL_PATHS sdcard/cards/agentcard/shared.py:MAX_AGE | tests/sdcard/web/test_publish.py | Published cards expire from caches after an hour. The registry does not fetch a card again.
 AEV-20 | met | sdcard/cards/agentcard/shared.py:compare_with_source | tests/sdcard/cards/agentcard/test_shared.py | A warning; the client decides.
-AEV-21 | partly | sdcard/cards/agentcard/dialects.py:_self_declared | tests/sdcard/cards/agentcard/test_dialects.py | A note, and never a reason to trust; stopping at `banned` is the reader's.
+AEV-21 | partly | sdcard/cards/agentcard/dialects.py:_self_declared | tests/sdcard/cards/agentcard/test_dialects.py | A note, and never a reason to trust; no SD-Card contains it. Stopping at `banned` is the reader's.
 AEV-22 | met | sdcard/cards/lint.py:suspicious | tests/sdcard/cards/test_lint.py | Warnings, for what has a form: mail addresses, telephone and payment card numbers. A person's name has none.
 AEV-23 | met | sdcard/cards/agentcard/dialects.py:DIALECTS | tests/sdcard/cards/agentcard/test_dialects.py |
 """

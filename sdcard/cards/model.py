@@ -58,6 +58,7 @@ class CardFormat:
         names_agent: members of ``always_disclosed`` that identify the agent. A pairwise id replaces their values.
         members_of_family: top-level members that SD-Cards of the whole family can have; empty if equal to ``members``.
             The number of decoys follows them, because hidden members can decide which format a card has.
+        self_declared: prefix of members, at any depth, that an agent must not claim about itself. No Issuer signs them.
     """
 
     name: str
@@ -71,6 +72,7 @@ class CardFormat:
     private: tuple[ClaimPath, ...] = ()
     names_agent: tuple[str, ...] = ()
     members_of_family: frozenset[str] = frozenset()
+    self_declared: str = ""
 
     @property
     def family(self) -> str:

@@ -3,12 +3,12 @@
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from sdcard.acceleration import Template
 from sdcard.cards.model import Card, CardFormat, Criterion, Fact
 from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment, shown
-from sdcard.encoding import JsonValue
+from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
 from sdcard.paths import ClaimPath, Place, encode_segment
 from sdcard.policy.context import FEDERATION, Agreement, Partner
@@ -75,13 +75,14 @@ def plan_disclosure(
     Raises:
         Refused: ``context.unknown``, ``disclose.unknown``, ``disclose.beyond-ceiling`` or ``agreement.unexpected``.
     """
-    unnamed = [name for name in card.document if name not in card.format.members]
+    document = _signable(card)
+    unnamed = [name for name in document if name not in card.format.members]
     agreement = policy.agreement(context, partner, where)
     rules = policy.rules(context, card.format, disclose, where, unnamed, agreement)
     clear = {*card.format.always_disclosed, *profile.also_clear}
-    _check_clear(clear & card.document.keys(), rules, where)
-    walk = _Walk(card, rules, clear, policy.skills)
-    members, _ = walk.members(card.document, (), walk.start, "", covered=False)
+    _check_clear(clear & document.keys(), rules, where)
+    walk = _Walk(card.format, document, rules, clear, policy.skills)
+    members, _ = walk.members(document, (), walk.start, "", covered=False)
     asked = [] if disclose is None else rules.listed()
     return DisclosurePlan(
         context=context,
@@ -95,6 +96,18 @@ def plan_disclosure(
         agreement=agreement,
         names_agent=card.format.names_agent,
     )
+
+
+def _signable(card: Card) -> JsonObject:
+    """Leave out what an agent must not claim about itself (AgentCard 8.4)."""
+    prefix = card.format.self_declared
+    return cast(JsonObject, _without(card.document, prefix)) if prefix else card.document
+
+
+def _without(value: JsonValue, prefix: str) -> JsonValue:
+    if isinstance(value, dict):
+        return {name: _without(inside, prefix) for name, inside in value.items() if not name.startswith(prefix)}
+    return [_without(element, prefix) for element in value] if isinstance(value, list) else value
 
 
 def _check_clear(clear: set[str], rules: ContextRules, where: Where) -> None:
@@ -119,9 +132,11 @@ class _Walk:
         applied: bits of the rules that apply to these parts.
     """
 
-    def __init__(self, card: Card, rules: ContextRules, clear: set[str], skills: int) -> None:
-        self._document, self._rules, self._clear, self._skills = card.document, rules, clear, skills
-        self._of_skills = {claim_path.segments[:-2] for claim_path in card.format.facts[Fact.SKILL]}
+    def __init__(
+        self, card_format: CardFormat, document: JsonObject, rules: ContextRules, clear: set[str], skills: int
+    ) -> None:
+        self._document, self._rules, self._clear, self._skills = document, rules, clear, skills
+        self._of_skills = {claim_path.segments[:-2] for claim_path in card_format.facts[Fact.SKILL]}
         self.start = rules.start()
         self._bare = frozenset(self._places_around_plain()) if rules.plain else frozenset()
         self.shown: list[tuple[Place, str]] = []
@@ -337,7 +352,7 @@ def explain(
         plan_disclosure(card, policy, name, profile=profile, partner=partner if name == FEDERATION.name else None).root
         for name in names
     ]
-    whole = _part(card.document, (), [(Treatment.PLAIN, root) for root in roots])
+    whole = _part(_signable(card), (), [(Treatment.PLAIN, root) for root in roots])
     return Explanation(card.format.name, names, whole.parts)
 
 

@@ -258,9 +258,7 @@ def _self_declared(document: JsonObject) -> Iterator[Finding]:
     metadata = document.get("metadata")
     for name, value in metadata.items() if isinstance(metadata, dict) else ():
         if name.startswith("pacr:"):
-            hint = (
-                "Nobody but the agent says this. Ask the ledger before you rely on it; it is never a ground for trust."
-            )
+            hint = "SD-Cards leave it out, because no registry can vouch for it. Ask the ledger before you rely on it."
             if value == "banned":
                 hint = "The agent says of itself that it is banned: do not call it."
             yield Finding(Rule.AGENTCARD_SELF_DECLARED, CARD.within("metadata", name), hint, Level.NOTE)

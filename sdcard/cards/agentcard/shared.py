@@ -223,6 +223,7 @@ class Dialect:
             facts=frozen({Fact.PROVIDER: (), Fact.ENDPOINT: endpoints, Fact.SKILL: (skill_ids,)}),
             found_by=_FOUND_BY,
             names_agent=("agent_id",),
+            self_declared="pacr:",
         )
         return cls(card_format, title, shape, marks)
 

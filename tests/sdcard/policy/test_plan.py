@@ -23,6 +23,7 @@ from sdcard.paths import ClaimPath, Place
 from sdcard.policy.context import DisclosureContext
 from sdcard.policy.document import read_policy
 from sdcard.policy.plan import MOST_TERMS, Term, explain, query_terms, terms_of
+from tests.sdcard.cards.agentcard.cards import whole as agentcard
 from tests.world import World, example, payload_of, raises_rule, without
 
 # -- Plans: treatments of a card's entries, and the terms that find an SD-Card ----------------------------------------
@@ -30,6 +31,27 @@ from tests.world import World, example, payload_of, raises_rule, without
 # -- A context applied to one card: every part has exactly one treatment ----------------------------------------------
 
 PLAIN, SELECTIVE, WITHHELD = Treatment
+
+
+def test_no_context_signs_what_only_a_ledger_may_say() -> None:
+    """AgentCard 8.4: an agent must not claim its own trust tier or statistics."""
+    claimed: JsonObject = {
+        "pacr:trust_tier": "verified",
+        "kept": {"pacr:reputation_score": 1, "shown": [{"pacr:x": 1, "y": 2}]},
+    }
+    document: JsonObject = agentcard() | {"metadata": claimed, "pacr:influence_rank": 1}
+    card = read_card(document)
+    for context in DEFAULT_POLICY.contexts:
+        plan = plan_disclosure(card, DEFAULT_POLICY, context)
+        assert "pacr:" not in str(shown(plan.root)), context
+        assert not [place for place in plan.places if any(str(step).startswith("pacr:") for step in place)]
+    plan = plan_disclosure(card, DEFAULT_POLICY, "diagnostic")
+    diagnostic = shown(plan.root)
+    assert isinstance(diagnostic, dict)
+    assert diagnostic["metadata"] == {"kept": {"shown": [{"y": 2}]}}
+    asked = plan_disclosure(card, DEFAULT_POLICY, "diagnostic", ["name", "metadata.pacr:trust_tier"])
+    assert asked.nothing_behind == ("metadata.pacr:trust_tier",)
+    assert "pacr:" not in str(explain(card, DEFAULT_POLICY))
 
 
 @pytest.mark.parametrize(
