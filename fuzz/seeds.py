@@ -86,6 +86,11 @@ def _of_vector(vector: dict[str, Any]) -> Iterator[bytes]:
     if vector["kind"] == "card-file":
         yield Target.CARD_FILE.seed(document.encode())
         return
+    if vector["kind"] == "policy":
+        yield Target.POLICY.seed(document.encode())
+        return
+    if "trust" not in vector:
+        return
     yield Target.PRESENTATION.seed(document.encode())
     yield Target.RECEIVED.seed(document.encode())
     yield Target.TRUST.seed(encode_json(vector["trust"]))
@@ -124,4 +129,4 @@ def _members(payload: bytes, given: dict[str, Any]) -> bytes:
 
 def _keys(vector: dict[str, Any]) -> Iterator[Any]:
     for issuer in vector["trust"]["issuers"].values():
-        yield from issuer["keys"]
+        yield from issuer.get("keys", [])

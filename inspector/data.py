@@ -15,7 +15,7 @@ from sdcard.instants import MAX_INSTANT, FreshnessWindow
 from sdcard.jose.algorithms import _SMALL_ORDER, EC_PARAMETERS, ML_DSA_PARAMETERS, DigestAlgorithm, SignatureAlgorithm
 from sdcard.jose.claims import MAX_NONCE_LENGTH, UNCHECKED_METHODS
 from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS
-from sdcard.limits import BYTES_PER_CONTAINER, DEFAULT_LIMITS, MOST_CONTAINERS
+from sdcard.limits import BYTES_PER_CONTAINER, DEFAULT_LIMITS, MOST_CARD_VALUES, MOST_CONTAINERS
 from sdcard.linkability import comparison as comparing
 from sdcard.linkability import comparison as traces
 from sdcard.linkability import report
@@ -59,6 +59,7 @@ def page_data() -> dict[str, Any]:
         "not_here": {rule.value: why for rule, why in NOT_HERE.items()},
         "limits": asdict(DEFAULT_LIMITS),
         "most_containers": MOST_CONTAINERS,
+        "most_card_values": MOST_CARD_VALUES,
         "bytes_per_container": BYTES_PER_CONTAINER,
         "max_instant": MAX_INSTANT,
         "window": asdict(FreshnessWindow()),

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from sdcard.claim_request import ClaimRequest
 from sdcard.encoding import JsonObject, parse_json, parse_json_object
 from sdcard.errors import AND_MORE, Misuse, Part, Refused, Where
-from sdcard.key_binding import Challenge
+from sdcard.key_binding import AGENT_NONCE, Challenge
 from sdcard.profile import MAX_INTERACTION, is_interaction_id
 from sdcard.rules import Rule
 
@@ -167,6 +167,28 @@ def parse_agent_challenge(values: Sequence[str]) -> ReceivedChallenge:
     if received is None:
         raise _malformed(f"It is `{SCHEME}` and parameters.")
     return received
+
+
+def check_challenge(received: ReceivedChallenge, audience: str, interaction_id: str | None) -> Challenge:
+    """Refuse a challenge that a Holder must not answer, and return it.
+
+    A nonce for a called agent is not signed (RFC 9901 9.5, R-90).
+
+    Args:
+        audience: the server's audience, as the Holder knows it.
+        interaction_id: the interaction that the request belongs to, if any.
+
+    Raises:
+        Refused: ``kb.purpose``, ``challenge.other-audience``, ``challenge.other-interaction``.
+    """
+    challenge = received.challenge
+    if challenge.nonce.startswith(AGENT_NONCE):
+        raise Refused(Rule.KB_PURPOSE, _CHALLENGE.within("nonce"))
+    if challenge.audience != audience:
+        raise Refused(Rule.CHALLENGE_AUDIENCE, _CHALLENGE.within("audience"))
+    if challenge.interaction_id != interaction_id:
+        raise Refused(Rule.CHALLENGE_INTERACTION, _CHALLENGE.within("interaction_id"))
+    return challenge
 
 
 def check_interaction(received: ReceivedChallenge, values: Sequence[str]) -> None:

@@ -54,7 +54,7 @@ COLUMNS = {
 }
 """What each folder of the two columns, tokens and cards, may know of them."""
 CARDS = {"cards", "card signatures", "policy"}
-BRIDGES = {"issuer", "holder", "verifier", "acceptance", "card signatures", "publishing"}
+BRIDGES = {"issuer", "holder", "verifier", "acceptance", "card signatures", "publishing", "vectors"}
 """Where the columns meet."""
 
 WORLDLY = words("""

@@ -33,7 +33,8 @@ from sdcard.errors import Part
 from sdcard.jose.algorithms import DigestAlgorithm, SignatureAlgorithm
 from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS, VECTOR_KEYS, PublicKey
 from sdcard.key_binding import ConsumedByCaller
-from sdcard.vectors import ACCEPTED, KINDS, NEEDS, parse_vector
+from sdcard.vectors import _RUNNERS, ACCEPTED, KINDS, NEEDS, parse_vector
+from sdcard.vectors.writing import _WRITERS
 from tests.groups import unavailable
 from tests.shared import ROOT
 from tests.world import raises_rule
@@ -192,6 +193,44 @@ def test_every_feature_has_an_accepting_vector() -> None:
 def test_every_need_is_used_and_explained() -> None:
     assert {need for data in VECTORS.values() for need in parse_vector(data).needs} == NEEDS
     assert [need for need in sorted(NEEDS) if f"`{need}`" not in PAGE] == []
+
+
+def test_a_rule_without_a_vector_needs_something_else_than_a_document() -> None:
+    """Each such rule depends on an HTTP API, a database, another system or an address."""
+    assert len(set(NOT_TRIGGERED.values())) == 4
+    assert [rule for rule in NOT_TRIGGERED if rule.startswith(("sd", "digest.", "disclosure.", "jws."))] == []
+
+
+def test_every_kind_is_explained_and_run() -> None:
+    assert [kind for kind in KINDS if f"`{kind}`" not in PAGE] == []
+    assert _RUNNERS.keys() == KINDS.keys()
+
+
+GOLDEN = {
+    *("audit-record", "agent-nonce", "challenge", "checkpoint", "delegated-token", "dpop", "nonce", "possession"),
+    *("status-list", "trust-list"),
+}
+
+
+def test_every_text_that_is_written_has_a_golden_vector() -> None:
+    written = {json.loads(data)["expectations"]["writes"] for name, data in VECTORS.items() if name[:8] == "written/"}
+
+    assert written == GOLDEN == _WRITERS.keys()
+
+
+@pytest.mark.parametrize("name", [name for name in VECTORS if name.startswith(("written/", "issuing/issue-"))])
+def test_a_golden_vector_with_another_byte_fails(name: str) -> None:
+    """Its inputs make no other text, and its signature has to be valid."""
+    document = json.loads(VECTORS[name])
+    if document["expect"] != ACCEPTED:
+        return
+    texts = document["result"] if "result" in document else [document["document"]]
+    changed = [text[:-6] + ("A" if text[-6] != "A" else "B") + text[-5:] for text in texts]
+    document |= {"result": changed} if "result" in document else {"document": changed[0]}
+
+    vector = parse_vector(json.dumps(document).encode())
+    with suppress(ValueError):
+        assert vector.run() != vector.expected
 
 
 def test_every_member_is_explained() -> None:

@@ -159,6 +159,7 @@ def proofs() -> Iterator[Case]:
         return no(name, rule, where, about, SECTION, document, **options(**changes))
 
     kb = "kb-jwt"
+    yield refused("proof-missing", Rule.AGENT_PROOF_MISSING, "presentation", "no header", "")
     yield refused("proof-copied-card", Rule.KB_MISSING, "presentation", "a copied SD-Card", str(public))
     yield refused("proof-thief", Rule.JWS_SIGNATURE, "kb-jwt/signature", "signed by the thief of an SD-Card",
                   f"{public}{kb_jwt(public, None, STRANGER, aud=CLIENT, nonce=text)}")  # fmt: skip

@@ -29,11 +29,22 @@ class Case:
     now: int | float = NOW
     needs: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()
+    result: JsonValue = None
 
 
 def no(name: str, rule: Rule, where: str, about: str, standard: str, document: object, **more: Any) -> Case:
     """A document that must be refused."""
     return Case(name, about, standard, str(document), rule, where, **more)
+
+
+RULES = {rule.value: rule for rule in Rule}
+
+
+def found(name: str, about: str, standard: str, document: str, *findings: str, **more: Any) -> Case:
+    """A document with these findings, the first of which refuses it if it is an error."""
+    first = next((one for one in findings if one.endswith("(error)")), "").removesuffix(" (error)")
+    rule, _, where = first.partition(" at ")
+    return Case(name, about, standard, document, RULES[rule] if rule else None, where, findings=findings, **more)
 
 
 def yes(name: str, shown: JsonObject, about: str, standard: str, document: object, **more: Any) -> Case:

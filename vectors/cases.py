@@ -18,7 +18,7 @@ from sdcard.policy.plan import plan_disclosure
 from sdcard.profile import AGENT_SD_JWT_02, SD_CARD
 from sdcard.rules import Rule
 from sdcard.sdjwt.model import SdJwt, SdJwtWithKeyBinding, to_flattened, to_general
-from vectors import agent_proofs, branches, certificates
+from vectors import agent_proofs, branches, certificates, issuing, tokens, written
 from vectors.actors import (
     AUDIENCE,
     CARD_SIGNER,
@@ -45,7 +45,7 @@ from vectors.actors import (
     sd_jwt,
     trust,
 )
-from vectors.case import Case, no, yes
+from vectors.case import RULES, Case, found, no, yes
 
 UNBOUND: JsonObject = {"unbound": "the case is about something else"}
 ANSWER: JsonObject = {"audience": AUDIENCE, "nonce": NONCE}
@@ -53,7 +53,6 @@ UNASKED: JsonObject = {"audience": AUDIENCE}
 LIST = "https://registry.example/status/1"
 BEYOND_DATES = {"above": 253_402_300_800, "below": -1, "1e300": 1e300, "minus-1e300": -1e300, "400-digits": 10**399}
 """Numbers outside the years 1970 to 9999, just and by far."""
-RULES = {rule.value: rule for rule in Rule}
 OURS = ("sd-card",)
 """What a vector needs whose answer RFC 9901 and the RFCs beneath it leave open, or recommend at most."""
 
@@ -981,6 +980,8 @@ def cards() -> Iterator[Case]:
                "card.internal-host at card/documentationUrl (warning)")  # fmt: skip
     yield case("too-large", "more bytes than allowed", CARD_1_0, "limit.bytes at card (error)",
                expectations={"limits": {"card_bytes": 100}})  # fmt: skip
+    yield case("too-many-values", "16,385 values in a member", with_(x_own=[0] * 16_385),
+               "limit.containers at card (error)")  # fmt: skip
 
 
 AGENTCARD: JsonObject = {
@@ -997,18 +998,19 @@ NOT_THE_DRAFT = "agentcard.dialect at card (note)"
 def agentcards() -> Iterator[Case]:
     """AgentCard cards, by the draft unless only another dialect takes them."""
 
-    def case(name: str, about: str, standard: str, document: JsonValue, *findings: str) -> Case:
+    def case(name: str, about: str, standard: str, document: JsonValue, *findings: str, **more: Any) -> Case:
         text = document if isinstance(document, str) else json.dumps(document)
-        first = next((one for one in findings if one.endswith("(error)")), "").removesuffix(" (error)")
-        rule, _, where = first.partition(" at ")
-        return Case(f"agentcard-{name}", about, f"AgentCard draft-00 {standard}", text, RULES[rule] if rule else None,
-                    where, kind="card", findings=findings)  # fmt: skip
+        return found(f"agentcard-{name}", about, f"AgentCard draft-00 {standard}", text, *findings, kind="card",
+                     **more)  # fmt: skip
 
     def cost(literal: str) -> str:
         return json.dumps(AGENTCARD)[:-1] + f', "pricing": {{"base_cost_joules": {literal}}}}}'
 
     floor = "agentcard.cost-floor at card/pricing/base_cost_joules (error)"
     yield case("minimal", "the five members that are required", "2", AGENTCARD)
+    yield case("fetched-otherwise", "fetched by http, and its endpoint has https", "8.5, AEV-20", AGENTCARD,
+               "agentcard.fetched-otherwise at card/endpoint/url (warning)",
+               expectations={"source": "http://a.example/card"})  # fmt: skip
     yield case("embedded", "a JSON string that holds the card", "3, AEV-18", json.dumps(json.dumps(AGENTCARD)))
     yield case("embedded-twice", "a string in a string", "3, AEV-18", json.dumps(json.dumps(json.dumps(AGENTCARD))),
                "json.malformed at card (error)")  # fmt: skip
@@ -1285,5 +1287,18 @@ TOPICS = {
     "json-forms": (json_forms,),
     "cards": (cards, card_files, kno_cards, agentcards),
     "card-signatures": (card_signatures,),
+    "admission": (issuing.admitted,),
+    "policies": (issuing.policies, lambda: issuing.plans(CARD_1_0)),
+    "issuing": (lambda: issuing.issued(CARD_1_0), issuing.presented),
+    "publishing": (lambda: issuing.published(CARD_1_0),),
+    "conversions": (issuing.converted, lambda: issuing.signed(CARD_0_3)),
+    "status-lists": (tokens.status_lists,),
+    "trust-lists": (tokens.trust_lists,),
+    "dpop": (tokens.dpops,),
+    "registration": (tokens.possessions,),
+    "delegation": (tokens.access_tokens, tokens.delegated_tokens),
+    "http": (tokens.headers, tokens.nonces),
+    "audit": (tokens.audit_chains,),
+    "written": (written.written,),
 }
 """Folder → what makes its cases."""

@@ -11,7 +11,7 @@ from sdcard.encoding import JsonObject, JsonValue, decode_base64url
 from sdcard.errors import Part, Where
 from sdcard.rules import Rule
 from sdcard.vectors import ACCEPTED, FORMAT, parse_vector
-from sdcard.vectors.schema import MANIFEST_SCHEMA, SCHEMA
+from sdcard.vectors.schema import KINDS, MANIFEST_SCHEMA, SCHEMA
 from vectors.actors import HOLDER, Actor, trust
 from vectors.case import Case
 from vectors.cases import TOPICS, UNBOUND
@@ -21,79 +21,38 @@ from vectors.steps import PAGE, steps_page
 
 RULES_PAGE = "docs/rules.md"
 
-_ASKING = "It answers a caller's request; the document that was given plays no part in it."
-_POLICY = "It is about an operator's policy, and a vector is about a document that travels."
-_REGISTRY = "A registry says it about a request or about its own records."
+_REGISTRY = "A registry says it about a request to its HTTP API."
+_RECORDS = "It depends on a registry's database."
+_OUTSIDE = "It depends on another system that does not answer, and on no document."
+_FETCHED = "It is about the address that a document is fetched from."
 NOT_TRIGGERED = {
-    Rule.STATUS_LIST_MALFORMED: "It is about a status list, which no presentation carries.",
-    Rule.STATUS_LIST_OTHER: "It is about a status list, which no presentation carries.",
-    Rule.LIMIT_CONTAINERS: "It takes 100 kB of brackets.",
-    Rule.KB_RECORD: "A Verifier's own record cannot be reached.",
     **dict.fromkeys(
-        (Rule.KB_CHALLENGE_EXPIRED, Rule.KB_OTHER_REQUEST, Rule.PRESENTATION_MISSING, Rule.CHALLENGE_AUDIENCE,
-         Rule.CHALLENGE_INTERACTION),
-        "It is about challenges and presentations in HTTP headers.",
-    ),
-    **dict.fromkeys(
-        (Rule.POLICY_FORMAT, Rule.POLICY_CLAIM, Rule.POLICY_SKILL),
-        "It is about what a route demands of a card that was verified.",
-    ),
-    Rule.SIGNER_UNAVAILABLE: "It is about a registry whose key is out of reach.",
-    Rule.KEY_REPEATED: "It is about two keys of one registration.",
-    Rule.KEY_BOUND_ELSEWHERE: "It is about the records of a registry.",
-    **dict.fromkeys((Rule.CARD_LOST, Rule.CARD_UNCONVERTIBLE), "It is about a conversion, which is no verification."),
-    Rule.CARD_INCOMPLETE: "It is about handing over what was verified.",
-    **dict.fromkeys(
-        (Rule.CONTEXT_UNKNOWN, Rule.PATH_MALFORMED, Rule.DISCLOSE_UNKNOWN, Rule.DISCLOSE_BEYOND_CEILING,
-         Rule.DISCLOSE_EMPTY, Rule.SELECTION_COARSE, Rule.SELECTION, Rule.CARD_UNSIGNABLE),
-        _ASKING,
-    ),
-    **dict.fromkeys(
-        (Rule.POLICY_TOML, Rule.POLICY_MALFORMED, Rule.POLICY_AMBIGUOUS, Rule.POLICY_ALWAYS, Rule.POLICY_CONTAINMENT),
-        _POLICY,
-    ),
-    **dict.fromkeys((Rule.AGREEMENT_UNEXPECTED, Rule.AGREEMENT_NONE), _ASKING),
-    **dict.fromkeys(
-        (Rule.CONTEXT_REPEATED, Rule.REQUEST, Rule.REQUEST_TARGET, Rule.REQUEST_METHOD, Rule.REQUEST_MEDIA_TYPE,
-         Rule.REQUEST_TIMEOUT, Rule.AGENT_ID, Rule.AGENT_OWNED, Rule.CARD_DISAGREES, Rule.TOKEN_MISSING,
-         Rule.TOKEN_INVALID, Rule.TOKEN_SCOPE, Rule.TOKEN_LIMIT, Rule.STORE_UNAVAILABLE, Rule.STORE_SLOW,
-         Rule.REGISTRY_FAILED, Rule.AGENT_UNKNOWN, Rule.STATUS_LIST_TIME, Rule.CURSOR, Rule.AGENT_VERSION),
+        (Rule.REQUEST_TARGET, Rule.REQUEST_METHOD, Rule.REQUEST_MEDIA_TYPE, Rule.REQUEST_TIMEOUT, Rule.AGENT_ID,
+         Rule.CONTEXT_REPEATED, Rule.CARD_DISAGREES, Rule.PROOF_MISSING, Rule.DISCLOSE_EMPTY, Rule.AGREEMENT_NONE,
+         Rule.RATE_EXCEEDED, Rule.CONSOLE_FORGED, Rule.STATUS_LIST_TIME, Rule.DELEGATION_GRANT_TYPE,
+         Rule.DELEGATION_TOKEN_TYPE, Rule.DELEGATION_TARGET),
         _REGISTRY,
     ),
     **dict.fromkeys(
-        (Rule.AGENT_NOT_RENEWABLE, Rule.PROOF_MISSING, Rule.PROOF_STALE, Rule.PROOF_FROM_FUTURE, Rule.PROOF_AUDIENCE,
-         Rule.PROOF_AGENT, Rule.PROOF_NONCE, Rule.IDEMPOTENCY_REUSED, Rule.IDEMPOTENCY_UNREADABLE,
-         Rule.TOKEN_KEYS, Rule.RATE_EXCEEDED, Rule.NOT_READY, Rule.CONSOLE_FORGED),
-        _REGISTRY,
-    ),
-    **dict.fromkeys((Rule.CARD_LOST, Rule.CARD_UNCONVERTIBLE), "It is about a conversion, which is no verification."),
-    **dict.fromkeys(
-        (Rule.AUDIT_RECORD, Rule.AUDIT_CHANGED, Rule.AUDIT_MISSING, Rule.AUDIT_ORDER, Rule.AUDIT_LINK, Rule.AUDIT_HEAD,
-         Rule.AUDIT_CHECKPOINT, Rule.AUDIT_ROLLED_BACK, Rule.AUDIT_STATE_CHANGED, Rule.AUDIT_STATE_MISSING,
-         Rule.AUDIT_STATE_ADDED),
-        "It is about the audit chain of a registry.",
-    ),
-    Rule.REQUEST_NOT_ACCEPTABLE: "An agent says it of a request for its card.",
-    **dict.fromkeys(
-        (Rule.DPOP_MISSING, Rule.DPOP_REPEATED, Rule.DPOP_METHOD, Rule.DPOP_URL, Rule.DPOP_STALE,
-         Rule.DPOP_FROM_FUTURE, Rule.DPOP_TOKEN_HASH, Rule.DPOP_OTHER_KEY, Rule.DPOP_UNBOUND, Rule.DPOP_REPLAYED,
-         Rule.DPOP_RECORD),
-        "It is about a DPoP proof, which no presentation carries.",
+        (Rule.AGENT_VERSION, Rule.AGENT_OWNED, Rule.AGENT_UNKNOWN, Rule.AGENT_NOT_RENEWABLE, Rule.IDEMPOTENCY_REUSED,
+         Rule.IDEMPOTENCY_UNREADABLE, Rule.CURSOR, Rule.TOKEN_LIMIT, Rule.DELEGATION_SUBJECT, Rule.DELEGATION_NO_GRANT,
+         Rule.AUDIT_STATE_CHANGED, Rule.AUDIT_STATE_MISSING, Rule.AUDIT_STATE_ADDED, Rule.DELEGATION_REVOKED,
+         Rule.DELEGATION_GRANT_ENDED, Rule.DELEGATION_AGENT_ENDED,
+         *(rule for rule in Rule if rule.startswith("approval."))),
+        _RECORDS,
     ),
     **dict.fromkeys(
-        (rule for rule in Rule if rule.startswith(("delegation.", "approval."))),
-        "It is about handing authority on, in which no card plays a part.",
+        (Rule.STORE_UNAVAILABLE, Rule.STORE_SLOW, Rule.SIGNER_UNAVAILABLE, Rule.TOKEN_KEYS, Rule.NOT_READY,
+         Rule.REGISTRY_FAILED, Rule.KB_RECORD, Rule.DPOP_RECORD, Rule.ISSUER_METADATA),
+        _OUTSIDE,
     ),
     **dict.fromkeys(
-        (Rule.AGENTCARD_FETCHED, Rule.FETCHED_UNBOUND, Rule.FETCHED_UNSIGNED, Rule.FETCHED_ELSEWHERE),
-        "It is about the address that a card came from.",
+        (Rule.FETCH_ADDRESS, Rule.FETCH_ABSENT, Rule.FETCH_FAILED, Rule.FETCHED_UNBOUND, Rule.FETCHED_UNSIGNED,
+         Rule.FETCHED_ELSEWHERE),
+        _FETCHED,
     ),
-    **dict.fromkeys((Rule.FETCH_ADDRESS, Rule.FETCH_ABSENT, Rule.FETCH_FAILED), "It is about an address."),
-    Rule.ISSUER_METADATA: "It is about what an Issuer publishes, and whether it can be had.",
-    Rule.AGENT_PROOF_MISSING: "There is no document.",
-    Rule.TRUST_SIGNER: "It is about a trust list, and the vectors have trust documents.",
 }  # fmt: skip
-"""Rules that no presentation, SD-Card, trust document or card triggers, and why."""
+"""Rules that no document triggers, and why."""
 
 
 def generate() -> dict[str, bytes]:
@@ -129,9 +88,10 @@ def _document(topic: str, case: Case) -> JsonObject:
     if kind == "accept":
         expectations["holder_key"] = HOLDER.jwk
     for need, present in (
-        ("card", kind.startswith("card")),
+        ("card", kind in ("card", "card-file") or "complete" in expectations),
         ("yaml", kind == "card-file" and not case.document.startswith(("{", "\ufeff{"))),
-        ("json-form", not kind.startswith("card") and case.document.startswith("{")),
+        ("json-form", kind in ("verify", "accept") and case.document.startswith("{")),
+        ("admission", "admission" in expectations),
         ("key-binding", case.key_binding is not None and case.key_binding != UNBOUND),
         ("status", "statuses" in expectations),
         ("limits", "limits" in expectations),
@@ -140,16 +100,20 @@ def _document(topic: str, case: Case) -> JsonObject:
     document: JsonObject = {"format": FORMAT, "about": case.about, "standard": case.standard, "kind": kind}
     if needs:
         document["needs"] = list[JsonValue](sorted(needs))
-    if not kind.startswith("card"):
-        document |= {"now": case.now, "trust": case.trust or trust()}
+    members = KINDS[kind]["properties"]
+    assert isinstance(members, dict)
+    if "now" in members:
+        document["now"] = case.now
+    if "trust" in members:
+        document["trust"] = case.trust or trust()
     if expectations:
         document["expectations"] = expectations
     document |= {"document": case.document, "expect": case.expect.value if case.expect else ACCEPTED}
     if case.expect:
         document["where"] = case.where
-    elif not kind.startswith("card"):
-        document["claims"] = case.claims
-    if kind.startswith("card"):
+    else:
+        document |= {name: getattr(case, name) for name in ("claims", "result") if name in members}
+    if "findings" in members:
         document["findings"] = list[JsonValue](case.findings)
     return document
 

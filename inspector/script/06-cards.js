@@ -153,6 +153,15 @@ function reservedMembers(document) {
   return found;
 }
 
+function hasMoreValues(value, most) {
+  const waiting = [value];
+  for (const one of waiting) {
+    for (const inner of isObject(one) ? one.values() : Array.isArray(one) ? one : []) waiting.push(inner);
+    if (waiting.length > most) return true;
+  }
+  return false;
+}
+
 async function inspectCard(text, given) {
   const options = optionsOf(given);
   const report = new Report(CARD_FAMILIES);
@@ -164,6 +173,9 @@ async function inspectCard(text, given) {
     if (!name) throw new Refused("card.format", "card", "This looks like no agent card that SD-Card knows.");
     return name;
   }, unread);
+  await report.step("Form", "It has not too many values", ["limit.containers"], () => {
+    if (hasMoreValues(found.document, DATA.most_card_values)) throw new Refused("limit.containers", "card");
+  }, unread || (found.format ? "" : STOPPED));
   await report.step("Members", "No name belongs to a claim of SD-JWTs", ["card.reserved-member"], () => {
     const [first] = reservedMembers(found.document);
     if (first) throw new Refused("card.reserved-member", ["card", ...first].join("/"), "Rename this member.");

@@ -14,13 +14,34 @@ from sdcard.encoding import parse_json_object, same_json
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.lenient import lenient_document
 from sdcard.rules import Rule
-from sdcard.vectors.cards import run_card
+from sdcard.vectors.cards import (
+    run_card,
+    run_card_signing,
+    run_conversion,
+    run_issue,
+    run_plan,
+    run_policy,
+    run_published,
+)
 from sdcard.vectors.given import Given
-from sdcard.vectors.presentations import run_accept, run_agent_challenge, run_agent_proof, run_verify
+from sdcard.vectors.presentations import run_accept, run_agent_challenge, run_agent_proof, run_present, run_verify
 from sdcard.vectors.schema import ACCEPTED as ACCEPTED
 from sdcard.vectors.schema import FORMAT as FORMAT
 from sdcard.vectors.schema import KINDS as KINDS
 from sdcard.vectors.schema import NEEDS as NEEDS
+from sdcard.vectors.tokens import (
+    run_access_token,
+    run_audit_chain,
+    run_authorization,
+    run_challenge,
+    run_delegated_token,
+    run_dpop,
+    run_nonce,
+    run_possession,
+    run_status_list,
+    run_trust_list,
+)
+from sdcard.vectors.writing import run_write
 
 _DEPTH = 64
 _MOST_SAID = 300
@@ -32,8 +53,26 @@ _RUNNERS: Mapping[str, Callable[[Given], Any]] = {
     "agent-proof": run_agent_proof,
     "card": run_card,
     "card-file": run_card,
+    "conversion": run_conversion,
+    "card-signing": run_card_signing,
+    "policy": run_policy,
+    "plan": run_plan,
+    "issue": run_issue,
+    "present": run_present,
+    "published": run_published,
+    "challenge": run_challenge,
+    "authorization": run_authorization,
+    "nonce": run_nonce,
+    "status-list": run_status_list,
+    "trust-list": run_trust_list,
+    "dpop": run_dpop,
+    "possession": run_possession,
+    "access-token": run_access_token,
+    "delegated-token": run_delegated_token,
+    "audit-chain": run_audit_chain,
+    "write": run_write,
 }
-"""Kind → function that returns what an accepted document contains: its claims, or its findings."""
+"""Kind → function that returns the result of an accepted document, with its findings if the kind has any."""
 _VALIDATORS = {kind: Draft202012Validator(schema) for kind, schema in KINDS.items()}
 
 
@@ -98,9 +137,10 @@ def _run(vector: Given) -> str:
     try:
         result = _RUNNERS[vector["kind"]](vector)
         if "findings" in vector:
-            findings = result
-        elif not same_json(result, vector.get("claims")):
-            outcome = "accepted, with other claims"
+            result, findings = result
+        expected = next((vector[name] for name in ("claims", "result") if name in vector), None)
+        if not same_json(result, vector["document"] if vector["kind"] == "write" else expected):
+            outcome = "accepted, with another result"
     except Refused as refusal:
         outcome, findings = f"{refusal.rule} at {refusal.where}", refusal.findings
     listed = findings if "findings" in vector else ()

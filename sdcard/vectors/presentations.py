@@ -1,26 +1,47 @@
 """Runners of vectors about SD-Cards: presentations, receipt, and the called agent."""
 
 from sdcard import (
+    DEFAULT_POLICY,
     Acceptance,
+    AdmissionPolicy,
     Answering,
+    Challenge,
     Checked,
+    ClaimRequest,
     Expectations,
     Misuse,
+    Required,
     Unchecked,
     VerifiedCard,
     accept_sd_card,
+    check_admission,
+    present,
+    select_context,
+    select_paths,
+    select_requested,
     verify_presentation,
 )
 from sdcard.agent_proof import CalledAgent, ThisAgent, check_agent_challenge, verify_agent_proof
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Where
-from sdcard.holder import partial_card, select_paths, select_requested
+from sdcard.holder import partial_card
 from sdcard.http_auth import parse_agent_challenge, parse_proof
 from sdcard.key_binding import RequestTarget
 from sdcard.paths import ClaimPath
 from sdcard.profile import RESERVED_AT_TOP
-from sdcard.vectors.given import Given, OneChallenge, Statuses, acceptance_of, key_binding_of, key_of, now_of, trust_of
+from sdcard.vectors.given import (
+    Given,
+    OneChallenge,
+    RecordedSigner,
+    Statuses,
+    acceptance_of,
+    key_binding_of,
+    key_of,
+    now_of,
+    trust_of,
+)
 
+_PATHS = Where(Part.REQUEST, ("paths",))
 _VERIFIED = frozenset({"iss", "sub", "iat", "exp", "card_format"})
 
 
@@ -34,7 +55,15 @@ def run_verify(vector: Given) -> JsonValue:
         status=status,
         **acceptance_of(expected),
     )
-    return _shown(verify_presentation(vector["document"], wanted, now_of(vector)), vector)
+    card = verify_presentation(vector["document"], wanted, now_of(vector))
+    if "admission" in expected:
+        asked = expected["admission"]
+        required = Required(ClaimRequest.of(*asked["claims"]), tuple(asked["skills"]))
+        formats = frozenset(asked["formats"])
+        check_admission(card, AdmissionPolicy(issuers=wanted.issuers, formats=formats, requirement=required))
+    if "complete" in expected:
+        card.complete()
+    return _shown(card, vector)
 
 
 def run_accept(vector: Given) -> JsonValue:
@@ -44,6 +73,21 @@ def run_accept(vector: Given) -> JsonValue:
     acceptance = Acceptance(issuers=trust_of(vector), **acceptance_of(expected))
     held = accept_sd_card(vector["document"], acceptance, holder_key, now_of(vector))
     return dict(held.issued.verified.processed.claims)
+
+
+def run_present(vector: Given) -> JsonValue:
+    """Present an SD-Card; return what it shows, and the presentation."""
+    expected, now = vector["expectations"], now_of(vector)
+    acceptance, holder_key = Acceptance(issuers=trust_of(vector), **acceptance_of({})), key_of(expected["holder_key"])
+    held = accept_sd_card(vector["document"], acceptance, holder_key, now)
+    if "context" in expected:
+        selection = select_context(held, DEFAULT_POLICY, expected["context"])
+    else:
+        selection = select_paths(held, [ClaimPath.parse(one, _PATHS) for one in expected["paths"]])
+    challenge = Challenge(expected["nonce"], expected["audience"], interaction_id=expected.get("interaction_id"))
+    signer = RecordedSigner(holder_key, vector.get("result"))
+    presentation = str(present(held, selection, challenge, signer, now))
+    return {"shown": dict(partial_card(held, selection).members), "presentation": presentation}
 
 
 def run_agent_challenge(vector: Given) -> JsonValue:
@@ -81,8 +125,9 @@ def run_agent_proof(vector: Given) -> JsonValue:
         **acceptance_of(expected),
     )
     challenge, now = key_binding.challenge, now_of(vector)
+    proofs = [vector["document"]] if vector["document"] else []
     answered = OneChallenge(expected["key_binding"].get("answered") is not True)
-    return _shown(verify_agent_proof(parse_proof([vector["document"]]), challenge, answered, called, now), vector)
+    return _shown(verify_agent_proof(parse_proof(proofs), challenge, answered, called, now), vector)
 
 
 def _shown(card: VerifiedCard, vector: Given) -> JsonObject:

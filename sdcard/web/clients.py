@@ -27,6 +27,7 @@ from sdcard.http_auth import (
     MAX_PROBLEM,
     PROBLEM,
     PROOF_HEADER,
+    check_challenge,
     encode_challenge,
     encode_credentials,
     is_header_text,
@@ -36,7 +37,7 @@ from sdcard.http_auth import (
 )
 from sdcard.instants import Clock, Instant
 from sdcard.jose.jws import Signer
-from sdcard.key_binding import AGENT_NONCE, Challenge
+from sdcard.key_binding import Challenge
 from sdcard.rules import Rule
 from sdcard.urls import canonical_origin, check_secret_url
 from sdcard.verification_cache import VerificationCache
@@ -105,13 +106,7 @@ class Presenter:
         received = parse_challenge(www_authenticate)
         if received is None:
             return None
-        asked = received.challenge
-        if asked.nonce.startswith(AGENT_NONCE):
-            raise Refused(Rule.KB_PURPOSE, Where(Part.CHALLENGE, ("nonce",)))
-        if asked.audience != self.audience:
-            raise Refused(Rule.CHALLENGE_AUDIENCE, Where(Part.CHALLENGE, ("audience",)))
-        if asked.interaction_id != interaction_id:
-            raise Refused(Rule.CHALLENGE_INTERACTION, Where(Part.CHALLENGE, ("interaction_id",)))
+        asked = check_challenge(received, self.audience, interaction_id)
         answered = select_requested(self.held, received.request, self.allowed)
         if answered.withheld or answered.not_held:
             self.report(answered)

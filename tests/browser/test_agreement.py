@@ -67,7 +67,11 @@ def states(found: dict[str, Any], rule: str) -> set[str]:
 
 
 def test_every_vector_of_tokens_has_the_verdict_of_the_core(watched: Watched) -> None:
-    chosen = {name: one for name, one in VECTORS.items() if one["kind"] in {"verify", "accept"}}
+    chosen = {
+        name: one
+        for name, one in VECTORS.items()
+        if one["kind"] in {"verify", "accept"} and not {"admission", "complete"} & one["expectations"].keys()
+    }
     found = watched.run_all("sdJwt", [[one["document"], options_of(one)] for one in chosen.values()])
     seen: Counter[str] = Counter()
     for (name, vector), answer in zip(chosen.items(), found, strict=True):

@@ -1,0 +1,188 @@
+"""Runners of vectors about lists, proofs, tokens, headers and audit records."""
+
+from sdcard.audit_chain import ChainVerifier, Head, verify_checkpoint
+from sdcard.delegation import (
+    BoundRequest,
+    Delegation,
+    check_scopes,
+    claims_of,
+    extend_chain,
+    one_interaction,
+    parse_scope,
+    verify_bound_token,
+    verify_delegated_token,
+)
+from sdcard.dpop import DpopExpectations, WithoutToken, WithToken, parse_binding, verify_dpop_proof
+from sdcard.encoding import JsonObject, JsonValue, decode_base64url, parse_json_object
+from sdcard.errors import Finding, Misuse, Part, Refused, Where
+from sdcard.http_auth import check_challenge, parse_challenge, parse_credentials
+from sdcard.instants import FreshnessWindow
+from sdcard.jose.keys import PublicKey
+from sdcard.key_binding import Challenge, RequestTarget
+from sdcard.nonces import ChallengeMaker, NoncePurpose
+from sdcard.oauth import check_may_act, parse_access_token, verify_access_token
+from sdcard.oauth import parse_credentials as parse_bearer
+from sdcard.possession import verify_possession
+from sdcard.status_list import StatusList, verify_status_list_token
+from sdcard.trust import encode_trusted_issuers, verify_trust_list
+from sdcard.vectors.given import Given, UsedNonces, key_of, limits_of, now_of
+
+
+def _lines(vector: Given) -> list[str]:
+    """The values of a header; none for an empty document."""
+    return vector["document"].split("\n") if vector["document"] else []
+
+
+# -- headers ----------------------------------------------------------------------------------------------------------
+
+
+def run_challenge(vector: Given) -> JsonValue:
+    """Read a server's challenge as a Holder; null without one."""
+    expected, received = vector["expectations"], parse_challenge(_lines(vector))
+    if received is None:
+        return None
+    check_challenge(received, expected["audience"], expected.get("interaction_id"))
+    return {
+        "nonce": received.challenge.nonce,
+        "audience": received.challenge.audience,
+        "interaction_id": received.challenge.interaction_id,
+        "requested": [str(entry) for entry in received.request.entries],
+    }
+
+
+def run_authorization(vector: Given) -> JsonValue:
+    """Read a presentation or a bearer token."""
+    parse = parse_bearer if vector["expectations"]["scheme"] == "Bearer" else parse_credentials
+    return parse(_lines(vector))
+
+
+def run_nonce(vector: Given) -> JsonValue:
+    """Check a stateless nonce; return the last second at which it is valid."""
+    expected = vector["expectations"]
+    target = RequestTarget(expected["origin"], expected["method"], expected["path"], expected.get("service"))
+    challenge = Challenge(
+        vector["document"], expected["audience"], FreshnessWindow(), expected.get("interaction_id"), target
+    )
+    maker = ChallengeMaker(expected["audience"], expected["lifetime"], NoncePurpose(expected["purpose"]))
+    return maker.check(decode_base64url(expected["key"], Where(Part.KEY)), challenge, now_of(vector))
+
+
+# -- signed lists and proofs ------------------------------------------------------------------------------------------
+
+
+def run_status_list(vector: Given) -> JsonValue:
+    """Verify a Status List Token."""
+    expected = vector["expectations"]
+    token = verify_status_list_token(
+        vector["document"],
+        expected["uri"],
+        key_of(expected["key"]),
+        now_of(vector),
+        limits_of(expected),
+        expected.get("clock_skew", 0),
+    )
+    return {
+        "uri": token.uri,
+        "iat": token.issued_at,
+        "exp": token.expires_at,
+        "ttl": token.ttl,
+        "bits": token.statuses.bits,
+        "size": len(token.statuses),
+        "statuses": _statuses(token.statuses),
+    }
+
+
+def _statuses(statuses: StatusList) -> JsonObject:
+    """The entries that are not 0."""
+    values = {str(index): statuses.status(index) for index in range(len(statuses))}
+    return {index: value for index, value in values.items() if value}
+
+
+def run_trust_list(vector: Given) -> JsonValue:
+    """Verify a signed trust list; return its trust document."""
+    signers = [key_of(jwk) for jwk in vector["expectations"]["signers"]["keys"]]
+    return encode_trusted_issuers(verify_trust_list(vector["document"], signers, now_of(vector)))
+
+
+def run_dpop(vector: Given) -> JsonValue:
+    """Verify the DPoP proof of a request."""
+    expected = vector["expectations"]
+    token: WithToken | WithoutToken = WithoutToken()
+    if "token" in expected:
+        token = WithToken(expected["token"]["text"], parse_binding(expected["token"]["claims"]))
+    request = DpopExpectations(
+        method=expected["method"], url=expected["url"], token=token, seen=UsedNonces(expected.get("seen", []))
+    )
+    proof = verify_dpop_proof(_lines(vector), request, now_of(vector))
+    return {"jkt": proof.key.thumbprint, "iat": proof.issued_at, "jti": proof.jti, "nonce": proof.nonce}
+
+
+def run_possession(vector: Given) -> JsonValue:
+    """Verify a proof of possession; return its nonce."""
+    expected = vector["expectations"]
+    key, audience, agent_id = key_of(expected["key"]), expected["audience"], expected["agent_id"]
+    return verify_possession(vector["document"], key, audience, agent_id, now_of(vector), FreshnessWindow())
+
+
+# -- access tokens ----------------------------------------------------------------------------------------------------
+
+
+def run_access_token(vector: Given) -> JsonValue:
+    """Verify an access token and its actor; return its claims."""
+    expected, token = vector["expectations"], parse_access_token(vector["document"])
+    keys = _server_keys(expected)
+    key = keys.get(str(token.header.get("kid")))
+    if key is None:
+        raise Misuse("the key of the token is in `keys`: an unknown one is a question of fetching")
+    verified = verify_access_token(token, key, expected["issuer"], expected["audience"], now_of(vector))
+    if "actor" in expected:
+        check_may_act(verified.claims, expected["issuer"], expected["actor"]["registry"], *expected["actor"]["names"])
+    return dict(verified.claims)
+
+
+def run_delegated_token(vector: Given) -> JsonValue:
+    """Verify a delegated token; return its claims, or the next delegation."""
+    expected = vector["expectations"]
+    keys, issuer, audience, now = _server_keys(expected), expected["issuer"], expected["audience"], now_of(vector)
+    if "bound" in expected:
+        bound = expected["bound"]
+        request = BoundRequest(bound["proofs"], bound["method"], bound["url"], UsedNonces([]))
+        delegation = verify_bound_token(vector["document"], keys, issuer, audience, request, now)
+    else:
+        delegation = verify_delegated_token(vector["document"], keys, issuer, audience, now)
+    return _continued(delegation, expected["next"]) if "next" in expected else claims_of(delegation)
+
+
+def _continued(delegation: Delegation, following: Given) -> JsonObject:
+    """Apply the limits of a delegation to the next one."""
+    scopes = parse_scope(following["scope"])
+    check_scopes(scopes, delegation.scopes, following["permitted"])
+    chain = extend_chain(delegation.chain, following["actor"], following["target"], following["most_actors"])
+    interaction_id = one_interaction(delegation.interaction_id, following.get("interaction_id"))
+    return {"parties": [*chain.parties], "scopes": [*scopes], "interaction_id": interaction_id}
+
+
+def _server_keys(expected: Given) -> dict[str, PublicKey]:
+    return {jwk["kid"]: key_of(jwk) for jwk in expected["keys"]["keys"]}
+
+
+# -- audit records ----------------------------------------------------------------------------------------------------
+
+
+def run_audit_chain(vector: Given) -> tuple[JsonValue, tuple[Finding, ...]]:
+    """Verify audit records; return what the chain contains."""
+    expected = vector.get("expectations", {})
+    keys = _server_keys(expected) if "keys" in expected else {}
+    verifier = ChainVerifier([verify_checkpoint(text, keys) for text in expected.get("checkpoints", [])])
+    for line in vector["document"].splitlines():
+        try:
+            verifier.add(parse_json_object(line.encode(), Where(Part.AUDIT), 64))
+        except Refused:
+            verifier.add_unreadable()
+    head = expected.get("head")
+    stored = None if head is None else Head(head["sequence"], head["digest"])
+    verdict = verifier.finish_at(stored) if "head" in expected else verifier.finish()
+    if verdict.findings:
+        raise Refused.because(verdict.findings)
+    last: JsonObject = {"sequence": verdict.head.sequence, "digest": verdict.head.digest}
+    return {"records": verdict.records, "head": last, "confirmed": verdict.vouched}, ()
