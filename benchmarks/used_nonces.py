@@ -43,7 +43,7 @@ def entries(count: int) -> Iterable[tuple[bytes, float]]:
 def measure_memory(count: int, rounds: int) -> list[float]:
     """Seconds of each addition."""
     record = MemoryChallengeRecord(AUDIENCE, SystemSalts(), capacity=count)
-    used: _UsedNonces = record._used
+    used: _UsedNonces = record._own.used
     for digest, until in entries(count):
         used.add(digest, until, NOW)
     took = []

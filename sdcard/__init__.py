@@ -2,6 +2,7 @@
 
 These are the public names. Data flows one way: ``parse_card`` → ``plan_disclosure`` → ``issue_sd_card`` →
 ``accept_sd_card`` → ``present`` → ``verify_presentation``. Every function may raise ``Refused`` or ``Misuse``.
+``Verifier``, ``Agent`` and ``Registry`` are the front for the common case: they choose clock, salts, records and cache.
 
 A module is imported when one of its names is first used, so that a Verifier does not load card parsers.
 """
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
         select_requested,
     )
     from sdcard.instants import FreshnessWindow, Instant
+    from sdcard.io.agent import Agent
+    from sdcard.io.registry_client import Registry
+    from sdcard.io.verifier import Verifier
     from sdcard.issuer import Issuer, SdCard, issue_sd_card, prepare_batch, prepare_sd_card, rounded_validity
     from sdcard.jose.jws import InMemorySigner, Signer
     from sdcard.jose.keys import PublicKey, parse_public_jwk
@@ -67,6 +71,7 @@ __all__ = [
     "SD_CARD",
     "Acceptance",
     "AdmissionPolicy",
+    "Agent",
     "Answering",
     "Card",
     "CardSigners",
@@ -94,6 +99,7 @@ __all__ = [
     "Profile",
     "PublicKey",
     "Refused",
+    "Registry",
     "RequestAnswered",
     "Required",
     "Rule",
@@ -105,6 +111,7 @@ __all__ = [
     "Unsolicited",
     "VerificationCache",
     "VerifiedCard",
+    "Verifier",
     "Where",
     "WithToken",
     "WithoutToken",
@@ -160,6 +167,9 @@ _HOMES = {
     "holder": "HeldSdCard RequestAnswered accept_sd_card disclose present select_all select_context select_paths "
     "select_requested",
     "instants": "FreshnessWindow Instant",
+    "io.agent": "Agent",
+    "io.registry_client": "Registry",
+    "io.verifier": "Verifier",
     "issuer": "Issuer SdCard issue_sd_card prepare_batch prepare_sd_card rounded_validity",
     "jose.jws": "InMemorySigner Signer",
     "jose.keys": "PublicKey parse_public_jwk",

@@ -17,6 +17,7 @@ from tests.softhsm import SoftHsm, softhsm
 from tests.world import World
 
 __all__ = ["sdcard"]
+pytest_plugins = ["sdcard.testing"]
 
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # else each process that tests start compiles all it imports
     sys.dont_write_bytecode, sys.pycache_prefix = False, str(ROOT / "build" / "pycache")

@@ -11,6 +11,9 @@ from tests.shared import ROOT
 PRODUCT = ("sdcard", "issuer_service")
 FOLDERS = (*PRODUCT, "examples", "vectors", "conformance", "fuzz", "inspector", "pages", "benchmarks", "tests", ".ci")
 
+OUTSIDE = {"io", "web", "starlette", "fastapi", "testing", "cli"}
+"""Rooms of ``sdcard`` that use the machine, the network or a framework. All others are the core, which is pure."""
+
 Graph = Mapping[str, frozenset[str]]
 
 
@@ -19,6 +22,12 @@ def files(*folders: str) -> list[Path]:
     return [
         path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")) if "node_modules" not in path.parts
     ]
+
+
+def pure() -> list[Path]:
+    """The files of the core."""
+    core = ROOT / "sdcard"
+    return [path for path in files("sdcard") if path.relative_to(core).parts[0].removesuffix(".py") not in OUTSIDE]
 
 
 def name_of(path: Path) -> str:

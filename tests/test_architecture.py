@@ -10,7 +10,7 @@ from pathlib import Path
 
 import sdcard
 from tests.shared import ROOT
-from tests.sources import FOLDERS, PRODUCT, circles, files, import_graph, imported, module_of, name_of, tree
+from tests.sources import FOLDERS, PRODUCT, circles, files, import_graph, imported, module_of, name_of, pure, tree
 
 
 def words(text: str) -> list[str]:
@@ -27,14 +27,13 @@ ROOMS = words("""
     acceleration rules errors limits verification_cache instants profile pairwise encoding paths claim_request salts
     lenient disclosable urls jose trust audit_chain oauth sdjwt key_binding nonces possession status_list dpop
     delegation cards policy linkability acceptance requesting issuer holder verifier parallel_verifier http_auth
-    agent_proof admission publishing vectors io web cli
+    agent_proof admission publishing vectors io web starlette fastapi testing cli
     """)
 """Folders and modules of the core. Each imports from those before it."""
 LAYERS = ("records", "repository", "", "endpoints")
 """Layers of a feature of the registry, by how the name of a module ends; most names are of its service."""
 FEATURES = {"agents", "audit", "delegation", "discovery", "keys", "status"}
-OUTSIDE = {"io", "web", "cli"}
-PURE = [path for path in CORE if path.relative_to(ROOT / "sdcard").parts[0] not in OUTSIDE]
+PURE = pure()
 
 SHARED = set(ROOMS[: ROOMS.index("jose")])
 """What both columns may know."""
@@ -60,7 +59,7 @@ BRIDGES = {"issuer", "holder", "verifier", "acceptance", "card signatures", "pub
 WORLDLY = words("""
     os sys time random secrets socket ssl select pathlib io tempfile shutil glob subprocess multiprocessing threading
     asyncio concurrent signal sqlite3 logging http httpx httpx2 requests urllib.request ftplib smtplib uuid
-    importlib.metadata fastapi starlette uvicorn sqlalchemy alembic typer rich pydantic
+    importlib.metadata fastapi starlette uvicorn sqlalchemy alembic typer rich pydantic pytest
     """)
 IMPURE_CALLS = {"open", "print", "input", "eval", "exec", "__import__"}
 IMPURE_METHODS = (".now", ".utcnow", ".today", ".fromtimestamp", ".read_text", ".read_bytes", ".write_text")

@@ -67,6 +67,7 @@ PLACES: dict[Why, str] = {
         sdcard/parallel_verifier.py:_Signatures._helpers
         issuer_service/importing.py:Importing.pending issuer_service/agents/reading.py:_Findings.all
         issuer_service/audit/records.py:AuditRow.disclosed
+        sdcard/testing.py:FakeRegistry._revoked sdcard/testing.py:FakeRegistry._issued
         sdcard/disclosable.py:DisclosableObject.layout sdcard/disclosable.py:DisclosableArray.layout
         sdcard/policy/plan.py:DisclosurePlan.templates
     """,
@@ -95,7 +96,8 @@ PLACES: dict[Why, str] = {
     """,
     Why.VERIFIED: """
         sdcard/verification_cache.py:VerificationCache._entries sdcard/verification_cache.py:VerificationCache._order
-        sdcard/web/authenticate.py:SdCardMiddleware._cache sdcard/web/clients.py:Presenter.cache
+        sdcard/web/authenticate.py:Authenticator._cache sdcard/io/verifier.py:Verifier._cache
+        sdcard/web/presenter.py:Presenter.cache
         sdcard/agent_proof.py:AgentProver.cache sdcard/web/clients.py:AgentSession._cache
         issuer_service/container.py:Container.verification_cache
         sdcard/io/status_lists.py:FetchedStatusLists._kept sdcard/io/status_lists.py:FetchedStatusLists._coming
@@ -103,7 +105,7 @@ PLACES: dict[Why, str] = {
     Why.ADMITTED: """
         sdcard/io/replay_cache.py:_UsedNonces._until sdcard/io/replay_cache.py:_UsedNonces._ends
         sdcard/io/replay_cache.py:_UsedNonces._forgotten sdcard/io/replay_cache.py:MemoryReplayRecord._used
-        sdcard/io/replay_cache.py:MemoryChallengeRecord._used
+        sdcard/io/replay_cache.py:_OfProcess.used
     """,
     Why.EACH: """
         issuer_service/rate_limit.py:TokenBuckets._levels issuer_service/rate_limit.py:ConcurrencyLimit._places

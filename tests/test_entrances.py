@@ -26,6 +26,7 @@ from sdcard.encoding import parse_json_object
 from sdcard.errors import Part, Where
 from sdcard.io import key_files
 from sdcard.io.published_keys import load_from
+from sdcard.io.verifier import read_trust_file
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.oauth import parse_credentials, parse_server_keys
@@ -89,6 +90,7 @@ DOCUMENTS: dict[str, tuple[Any, Callable[[bytes], Any]]] = {
     "a policy in JSON": ({"ladder": [4, 8]}, parse_policy),
     "a policy in TOML": ("ladder = [4, 8]\n", parse_policy),
     "a trust document": (TRUST, parse_trusted_issuers),
+    "a trust document of a Verifier": (TRUST, lambda data: read_trust_file(file(data)).keys),
     "a trust document at the command line": (TRUST, lambda data: read_trust(file(data), None, NOW)),
     "a private key": (JWK, lambda data: key_files.load_signer(file(data)).public_key),
     "a private key to import": (JWK, lambda data: key_files.load_private_jwk(file(data))),
@@ -300,6 +302,8 @@ ELSEWHERE = {
     "issuer_service/cli/db.py": "read_line forgives",
     "issuer_service/container.py": "parse_policy forgives",
     "sdcard/io/agent.py": "a folder that register wrote; lenient_token and parse_trusted_issuers forgive",
+    "sdcard/io/system.py": "what Linux says about processes",
+    "sdcard/io/verifier.py": "parse_trusted_issuers forgives",
     "issuer_service/audit/service.py": "the registry's own file",
     "sdcard/io/used_nonces.py": "a file of its own",
     "issuer_service/db/backups.py": "the registry's own database",

@@ -13,10 +13,10 @@ from benchmarks.work import make_work
 from sdcard import Answering, Challenge, Expectations, TrustedIssuers, Unchecked, verify_presentation
 from sdcard.jose.keys import public_key
 from tests.shared import ROOT
-from tests.sources import files, name_of, tree
+from tests.sources import name_of, pure, tree
 from tests.test_bounds import places
 
-PURE = [path for path in files("sdcard") if path.relative_to(ROOT / "sdcard").parts[0] not in {"io", "web", "cli"}]
+PURE = pure()
 
 TABLES_OF_CODE = {
     "sdcard/cards/schema.py:snake_case": "of the names in the tables of card formats",

@@ -6,24 +6,32 @@ come back, so that a thread, a task or a timer can drive it. A renewal that fail
 
 import asyncio
 import logging
+import random
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sdcard.acceptance import Acceptance
 from sdcard.agent_proof import ShownCard
+from sdcard.claim_request import ClaimRequest
 from sdcard.encoding import encode_json, frozen
-from sdcard.errors import Misuse, Refused
-from sdcard.holder import HeldSdCard, accept_sd_card, select_all
+from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.holder import HeldSdCard, accept_sd_card, present, select_all, select_paths
+from sdcard.http_auth import ReceivedChallenge, check_challenge
 from sdcard.instants import Clock, Instant, Lifetime
-from sdcard.io.registry_client import Registry
-from sdcard.io.system import write_private_file
+from sdcard.io.system import SystemClock, write_private_file
 from sdcard.jose.jws import Signer
 from sdcard.jose.keys import PublicKey
+from sdcard.key_binding import Challenge
 from sdcard.lenient import lenient_token
+from sdcard.paths import ClaimPath
 from sdcard.trust import TrustedIssuers, parse_trusted_issuers
+
+if TYPE_CHECKING:
+    from sdcard.io.registry_client import Registry
 
 DUE = 0.5
 """Share of its lifetime after which an SD-Card is renewed: 3.5 of 7 days are left to wait for a registry."""
@@ -33,6 +41,8 @@ FIRST_RETRY, LAST_RETRY = 60, 3_600
 """Seconds to wait after a failed renewal: doubled each time, and at most the second."""
 _LOOK = 60
 """Seconds between two looks at a folder that another process may have renewed."""
+KEY_FILE = "agent.jwk"
+"""The name of the private key, in the folder of SD-Cards or beside it."""
 _log = logging.getLogger(__name__)
 
 
@@ -94,12 +104,89 @@ class Agent:
         self._drawn = chance()
         self._shown: Mapping[str, ShownCard] = {}
         self._published: Mapping[str, ShownCard] = self._shown
+        self._stepping = threading.Lock()
         self._take(cards.load())
+
+    @classmethod
+    def from_folder(
+        cls,
+        folder: str | Path,
+        *,
+        key: str | Path | Signer | None = None,
+        registry: "Registry | None" = None,
+        agent_id: str = "",
+    ) -> "Agent":
+        """Make an agent from the folder that ``sdcard register --out`` wrote.
+
+        Args:
+            folder: with an SD-Card for each context, and ``trust.json``.
+            key: the file of the private key, or a signer. By default, ``agent.jwk`` in the folder or beside it.
+            registry: renews the SD-Cards. Without it, another process has to renew them in the folder.
+            agent_id: the agent's id at the registry.
+
+        Raises:
+            Refused: for a malformed trust document or key.
+            Misuse: when there is no key, or others than its owner can read it.
+            OSError: when a file cannot be read.
+        """
+        folder, clock = Path(folder), SystemClock()
+        signer = key if key is not None and not isinstance(key, str | Path) else _load_key(folder, key)
+        if registry is not None and not agent_id:
+            raise Misuse("a registry renews an agent by its id: agent_id=")
+        return cls(CardFolder(folder, signer.public_key, clock, registry, agent_id), signer, clock, random.random)
 
     @property
     def shown(self) -> Mapping[str, ShownCard]:
         """The SD-Cards that are held now, by context."""
         return self._shown
+
+    @property
+    def clock(self) -> Clock:
+        """The agent's clock."""
+        return self._clock
+
+    def show(self, context: str, paths: Sequence[str] = ()) -> ShownCard:
+        """Return the SD-Card of a context, and the most that is shown of it.
+
+        Renew it first if that is due.
+
+        Args:
+            context: the context that the SD-Card was issued for.
+            paths: claims such as ``skills.0``. Without paths, everything in the SD-Card.
+
+        Raises:
+            Refused: ``path.malformed``; ``selection.not-held``.
+            Misuse: when the agent has no SD-Card for the context.
+        """
+        if self._stepping.acquire(blocking=False):
+            try:
+                self.step()
+            finally:
+                self._stepping.release()
+        if context not in self._shown:
+            raise Misuse(f"the agent has no SD-Card for this context; it has: {', '.join(self._shown) or 'none'}")
+        found, where = self._shown[context], Where(Part.REQUEST, ("paths",))
+        if not paths:
+            return found
+        parsed = [ClaimPath.parse(path, where.within(number)) for number, path in enumerate(paths)]
+        return ShownCard(found.held, select_paths(found.held, parsed), found.signer)
+
+    def present(self, challenge: Challenge, *, audience: str, context: str, paths: Sequence[str] = ()) -> str:
+        """Answer the challenge of a Verifier.
+
+        Args:
+            challenge: as it arrived: ``Challenge(nonce, audience)``.
+            audience: the Verifier that the agent means to answer, from its own configuration. A hostile Verifier could
+                relay the challenge of another one.
+            context, paths: what is shown, as for ``show``.
+
+        Raises:
+            Refused: ``challenge.other-audience``; ``kb.purpose`` for a nonce for called agents; as ``show``.
+            Misuse: as ``show``.
+        """
+        check_challenge(ReceivedChallenge(challenge, ClaimRequest()), audience, challenge.interaction_id)
+        shown = self.show(context, paths)
+        return str(present(shown.held, shown.allowed, challenge, shown.signer, self._clock.now()))
 
     def step(self) -> float:
         """Do what is due, and return the seconds until the next step.
@@ -192,7 +279,7 @@ class CardFolder:
         folder: Path,
         key: PublicKey,
         clock: Clock,
-        registry: Registry | None = None,
+        registry: "Registry | None" = None,
         agent_id: str = "",
         issuer: str | None = None,
     ) -> None:
@@ -215,12 +302,12 @@ class CardFolder:
 
     def renew(self, is_due: Callable[[Mapping[str, HeldSdCard]], bool]) -> Mapping[str, HeldSdCard]:
         """Have new SD-Cards made by the registry and write them, if it is still due."""
-        if self._registry is None:
-            raise Misuse("this folder has no registry to renew its SD-Cards")
         with _alone(self._folder):
             kept = self.load()
             if not is_due(kept):
                 return kept
+            if self._registry is None:
+                raise Misuse("this folder has no registry to renew its SD-Cards")
             issuers, trust = self._registry.issuer(self._issuer)
             contexts, thumbprints = self._registry.asked(self._agent_id)
             if thumbprints != [self._key.thumbprint] or len(set(contexts)) < len(contexts):
@@ -248,6 +335,18 @@ def is_folder_due(folder: Path, keys: Sequence[PublicKey], clock: Clock) -> bool
         return True
     count = len(list(folder.glob("*.sd-card")))
     return not found or len(found) < count or any(not until_renewal(held).covers(clock.now()) for held in found)
+
+
+def _load_key(folder: Path, key: str | Path | None) -> Signer:
+    from sdcard.io.key_files import load_signer
+
+    if key is not None:
+        return load_signer(Path(key))
+    usual = (folder / KEY_FILE, folder.absolute().parent / KEY_FILE)
+    found = next((file for file in usual if file.exists()), None)
+    if found is None:
+        raise Misuse(f"there is no {KEY_FILE} in {folder} or beside it: say where the private key is, with key=")
+    return load_signer(found)
 
 
 @contextmanager

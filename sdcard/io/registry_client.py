@@ -1,6 +1,6 @@
 """An HTTP client of a registry: registration, management, discovery, keys.
 
-``registry_answers`` parses the responses. Needs the ``cli`` extra.
+``registry_answers`` parses the responses. Needs the extra ``http``.
 """
 
 import logging
@@ -9,14 +9,11 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
-
-import httpx2
 
 from sdcard.encoding import JsonObject, encode_json, parse_json_object
 from sdcard.errors import Misuse, Part, Refused, Where
-from sdcard.io.http import check_token
 from sdcard.io.registry_answers import (
     Discovered,
     ListedAgent,
@@ -37,6 +34,9 @@ from sdcard.limits import DEFAULT_LIMITS
 from sdcard.rules import Rule
 from sdcard.trust import TrustedIssuers, read_trusted_issuers
 from sdcard.urls import check_secret_url
+
+if TYPE_CHECKING:
+    import httpx2
 
 MAX_ANSWER = 64 * 1024 * 1024
 """A Batch may have 32 MiB of cards, which base64 makes longer by a third."""
@@ -59,11 +59,16 @@ class Registry:
         patience: seconds to retry while nothing listens at the address.
 
     Raises:
-        Misuse: for an http address of another machine: tokens, proofs and keys need https.
+        Misuse: for an http address of another machine: tokens, proofs and keys need https. Also without the extra
+            ``http``.
     """
 
     def __init__(self, address: str, token: str | None = None, patience: float = 5.0) -> None:
         check_secret_url(address, "a registry")
+        try:
+            from sdcard.io.http import check_token
+        except ModuleNotFoundError:
+            raise Misuse("a registry client needs httpx2: pip install 'sdcard[http]'") from None
         self._address, self._patience = address.rstrip("/"), patience
         self._headers = {} if token is None else {"Authorization": f"Bearer {check_token(token)}"}
 
@@ -251,6 +256,8 @@ class Registry:
 
         Connecting sends no request, and an Idempotency-Key makes a repeated request safe.
         """
+        import httpx2
+
         headers = {**self._headers, "Accept": "application/json", "Content-Type": "application/json"}
         if idempotency_key is not None:
             headers["Idempotency-Key"] = idempotency_key
@@ -280,8 +287,10 @@ class Registry:
                     continue
                 raise Misuse(f"the registry cannot be reached: {type(error).__name__}") from None
 
-    def _absence(self, error: httpx2.ConnectError) -> str:
+    def _absence(self, error: "httpx2.ConnectError") -> str:
         """Explain why no connection was made: the host or the port."""
+        import httpx2
+
         url = httpx2.URL(self._address)
         host = url.host or "without a host"
         if _caused_by(error, socket.gaierror) is not None:
@@ -298,7 +307,7 @@ def _caused_by(error: BaseException, kind: type[_Cause]) -> _Cause | None:
     return cause
 
 
-def _tls_failure(error: httpx2.ConnectError) -> str | None:
+def _tls_failure(error: "httpx2.ConnectError") -> str | None:
     """Describe a TLS error, which a retry does not change; None for other errors."""
     cause = _caused_by(error, ssl.SSLError)
     if isinstance(cause, ssl.SSLCertVerificationError):
@@ -306,7 +315,7 @@ def _tls_failure(error: httpx2.ConnectError) -> str | None:
     return None if cause is None else f"TLS failed: {cause.reason}"
 
 
-def _bounded(answer: httpx2.Response) -> bytes:
+def _bounded(answer: "httpx2.Response") -> bytes:
     data = bytearray()
     for chunk in answer.iter_bytes():
         data += chunk

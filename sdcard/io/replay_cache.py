@@ -7,6 +7,8 @@ replay. A challenge takes a place only when its answer passed every other check.
 
 import hashlib
 import heapq
+import logging
+import os
 import threading
 
 from sdcard.encoding import encode_json
@@ -21,6 +23,7 @@ _FORGOTTEN_AT_ONCE = 4
 """An addition evicts more than it adds, so expired entries do not accumulate; and few, so it never takes long."""
 _ENDS_KEPT = 4_096
 """Ends are usually whole seconds, and those of one moment are within ten minutes."""
+_log = logging.getLogger(__name__)
 
 
 class _UsedNonces:
@@ -102,8 +105,7 @@ class MemoryChallengeRecord:
         purpose: NoncePurpose = NoncePurpose.PRESENTATION,
     ) -> None:
         self._maker, self._salts = ChallengeMaker(audience, lifetime, purpose), salts
-        self._key = new_key(salts)
-        self._used, self._lock = _UsedNonces(capacity), threading.Lock()
+        self._capacity, self._own = capacity, _OfProcess(salts, capacity)
 
     def issue(
         self,
@@ -113,7 +115,7 @@ class MemoryChallengeRecord:
         target: RequestTarget | None = None,
     ) -> Challenge:
         """Make a challenge. Nothing is stored."""
-        return self._maker.make(self._key, self._salts, now, window, interaction_id, target)
+        return self._maker.make(self._current().key, self._salts, now, window, interaction_id, target)
 
     def check(self, challenge: Challenge, now: Instant) -> None:
         """Refuse a challenge that is too old, or that this record did not make so.
@@ -121,7 +123,7 @@ class MemoryChallengeRecord:
         Raises:
             Refused: as ``ChallengeMaker.check``.
         """
-        self._maker.check(self._key, challenge, now)
+        self._maker.check(self._current().key, challenge, now)
 
     def consume(self, challenge: Challenge, now: Instant) -> bool:
         """Mark the challenge as answered; true for exactly one caller.
@@ -131,13 +133,41 @@ class MemoryChallengeRecord:
         Raises:
             Refused: ``kb.record-unavailable`` when the record is full.
         """
+        own = self._current()
         try:
-            until = self._maker.check(self._key, challenge, now)
+            until = self._maker.check(own.key, challenge, now)
         except Refused:
             return False
         digest = digest_of_nonce(challenge.nonce)
-        with self._lock:
-            return self._used.add(digest, until, now)
+        with own.lock:
+            return own.used.add(digest, until, now)
+
+    def _current(self) -> "_OfProcess":
+        """Return the state of this process.
+
+        A forked process makes its own: with its parent's key, both would accept an answer once.
+        """
+        if self._own.process != os.getpid():
+            self._own = _OfProcess(self._salts, self._capacity)
+            warn_about_workers()
+        return self._own
+
+
+class _OfProcess:
+    """The state of a challenge record in one process."""
+
+    def __init__(self, salts: SaltSource, capacity: int) -> None:
+        self.process, self.key = os.getpid(), new_key(salts)
+        self.used, self.lock = _UsedNonces(capacity), threading.Lock()
+
+
+def warn_about_workers() -> None:
+    """Log that workers do not know the challenges of one another."""
+    _log.warning(
+        "several workers serve this app, and each keeps its challenges in memory: a worker refuses the challenges of "
+        "the others (kb.other-request). Give all workers one record: challenges='sqlite:///challenges.sqlite', or a "
+        "PostgreSQL URL"
+    )
 
 
 def digest_of_use(use: NonceUse) -> bytes:

@@ -43,15 +43,20 @@ async def open_records(url: str) -> Database:
         Refused: ``kb.record-unavailable``.
     """
     database = open_database(url)
+    try:
+        await _prepare(database, url)
+    except BaseException:
+        await database.close()
+        raise
+    return database
+
+
+async def _prepare(database: Database, url: str) -> None:
+    """Make the file of SQLite, and missing tables."""
     with _available(), reachable():
         if database.engine.dialect.name == "sqlite":
             create_private(_shared_file(url))
-        try:
-            await database.migrate(_make_tables)
-        except BaseException:
-            await database.close()
-            raise
-    return database
+        await database.migrate(_make_tables)
 
 
 def _shared_file(url: str) -> Path:
@@ -158,6 +163,62 @@ class SqlChallengeRecord:
             except KeyChanged:
                 await self._key.read()
                 return False
+
+
+class SharedChallengeRecord(SqlChallengeRecord):
+    """A ``SqlChallengeRecord`` that opens its database at its first use.
+
+    So it can be made at import. It works in one event loop.
+
+    Args:
+        url: as for ``open_records``.
+        audience: the Verifier.
+        salts: randomness, for a new key and for each challenge.
+
+    Raises:
+        Misuse: as ``open_records``.
+    """
+
+    def __init__(self, url: str, audience: str, salts: SaltSource) -> None:
+        database = open_database(url)
+        if database.engine.dialect.name == "sqlite":
+            _shared_file(url)
+        super().__init__(database, audience, salts)
+        self._url, self._is_prepared = url, False
+
+    async def issue(
+        self,
+        now: Instant,
+        window: FreshnessWindow | None = None,
+        interaction_id: str | None = None,
+        target: RequestTarget | None = None,
+    ) -> Challenge:
+        """Issue as ``SqlChallengeRecord.issue``."""
+        await self._open()
+        return await super().issue(now, window, interaction_id, target)
+
+    async def check(self, challenge: Challenge, now: Instant) -> None:
+        """Check as ``SqlChallengeRecord.check``."""
+        await self._open()
+        await super().check(challenge, now)
+
+    async def consume(self, challenge: Challenge, now: Instant) -> bool:
+        """Consume as ``SqlChallengeRecord.consume``."""
+        await self._open()
+        return await super().consume(challenge, now)
+
+    async def close(self) -> None:
+        """Close the database."""
+        await self._database.close()
+
+    async def _open(self) -> None:
+        """Make the tables.
+
+        A second request that comes meanwhile does the same, which changes nothing.
+        """
+        if not self._is_prepared:
+            await _prepare(self._database, self._url)
+            self._is_prepared = True
 
 
 @contextmanager

@@ -1,7 +1,10 @@
 """The machine: its clock, randomness, private files and display of text."""
 
 import math
+import multiprocessing
 import os
+import re
+import sys
 import tempfile
 import time
 import unicodedata
@@ -95,3 +98,39 @@ def show_instant(instant: Instant) -> str:
         return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (OverflowError, ValueError, OSError):
         return "in the distant past" if instant < 0 else "in the distant future"
+
+
+# -- Workers ----------------------------------------------------------------------------------------------------------
+
+_WORKERS = re.compile(r"(?:^|[\s\x00])(?:--workers|-w)[=\s\x00]?([0-9]+)(?=[\s\x00]|$)")
+"""How uvicorn, gunicorn, hypercorn, granian and ``fastapi run`` are told how many workers they start."""
+_DIGITS = re.compile(rb"[0-9]+")
+
+
+def sees_other_workers() -> bool:
+    """Whether this process seems to be one of several workers of a server.
+
+    Its command, its environment and its siblings say so. A worker that starts first sees no siblings yet.
+    """
+    said = "\x00".join([*sys.argv[1:], os.environ.get("GUNICORN_CMD_ARGS", "")])
+    counts = [*_WORKERS.findall(said), os.environ.get("WEB_CONCURRENCY", "")]
+    return any(count.isdecimal() and int(count) > 1 for count in counts) or _has_sibling_workers()
+
+
+def _has_sibling_workers() -> bool:
+    """Whether the server that started this process started others like it.
+
+    It is known on Linux only; elsewhere the answer is no.
+    """
+    try:
+        parent, own = os.getppid(), _command(os.getpid())
+        is_worker = multiprocessing.parent_process() is not None or _command(parent) == own
+        children = Path(f"/proc/{parent}/task/{parent}/children").read_text("ascii").split()
+        return is_worker and sum(_command(int(child)) == own for child in children) > 1
+    except OSError:
+        return False
+
+
+def _command(process: int) -> bytes:
+    """The command line of a process; the numbers in it differ between workers."""
+    return _DIGITS.sub(b"", Path(f"/proc/{process}/cmdline").read_bytes())

@@ -1,21 +1,22 @@
-"""A Verifier on HTTP: an ASGI middleware that demands an admitted SD-Card.
+"""A Verifier on HTTP: it admits requests that present an SD-Card.
 
-No request without one reaches the app.
+``Authenticator`` decides about a request: it returns the verified card, or the response that refuses the request. Every
+front uses it: ``SdCardMiddleware`` for any ASGI app, ``sdcard.fastapi`` and ``sdcard.starlette`` for single routes.
 
-One instance stands in front of one route, with that route's policy: which route a path leads to, the framework decides
-once, and nobody a second time. The app finds the ``VerifiedCard`` in ``scope["state"]["sd_card"]``; the presentation
-itself goes no further, so that no app can log it. An SD-Card says who calls, never what is allowed: that is the app's.
+The app finds the ``VerifiedCard`` in ``scope["state"]["sd_card"]``. It never sees the presentation and cannot log it.
+An SD-Card identifies the caller. The app decides about permissions.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from inspect import isawaitable
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, NotRequired, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
 
 from sdcard.acceptance import Acceptance
 from sdcard.admission import AdmissionPolicy, check_admission
-from sdcard.encoding import encode_json
+from sdcard.encoding import JsonObject, encode_json
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.http_auth import (
     INTERACTION_HEADER,
@@ -56,6 +57,9 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 STATE = "sd_card"
 CALLERS = "sd_card.callers"
 """In a scope, where a middleware before this one wants to know: a list, to which the card of the caller is added."""
+POLICY_VIOLATION = 1008
+"""The code that closes a websocket (RFC 6455 7.4.1)."""
+_OPEN_PATH = re.compile(r"/[!$&-;=@-Z_a-z~]*")
 _LIMITS = Limits(presentation_bytes=MAX_CREDENTIALS)
 _STATUS: Mapping[Rule, HTTPStatus] = {
     Rule.REQUEST: HTTPStatus.BAD_REQUEST,
@@ -130,6 +134,39 @@ class PresentKeys(Protocol):
         ...
 
 
+class Options(TypedDict, total=False):
+    """The settings of an ``Authenticator`` that have a default."""
+
+    window: FreshnessWindow | None
+    profile: Profile
+    max_lifetime: int | float | None
+    origin: str | None
+    cache: VerificationCache | None
+
+
+class Settings(Options):
+    """All settings of an ``Authenticator``."""
+
+    policy: AdmissionPolicy
+    audience: str
+    challenges: OpenChallenges | AsyncOpenChallenges
+    status: Status
+    clock: Clock
+    issuer_keys: NotRequired[PresentKeys | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """The response that refuses a request: a problem document (RFC 9457).
+
+    It names rules and places, never a value.
+    """
+
+    status: HTTPStatus
+    document: JsonObject = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+
+
 @dataclass(frozen=True, slots=True)
 class _Request:
     """Scope of a challenge: a method and path, and perhaps an interaction."""
@@ -138,24 +175,23 @@ class _Request:
     interaction_id: str | None
 
 
-class SdCardMiddleware:
-    """The middleware. Nothing that decides has a default.
+class Authenticator:
+    """Decides about requests. Nothing that decides has a default.
 
     Args:
-        app: what is protected.
         policy: the admission policy.
         audience: who we are: what a Holder must have signed for. It is configured, and never taken from a request.
         challenges: makes challenges for this audience, and lets each be answered once. A request without an answer
             takes no place in it.
         status: whether and how the status of an SD-Card is checked.
+        issuer_keys: the present keys of the policy's Issuers, such as ``IssuerKeys(policy.issuers)``; without, those
+            that the policy lists. An Issuer that the policy does not list is never admitted, and no Issuer is once
+            the list has expired.
         window: how old a challenge and its answer may be.
         profile: what a well-formed SD-Card is.
         max_lifetime: seconds that an SD-Card may live at most, as ``Acceptance`` has it.
         origin: our own ``https://host``, when it is not the audience. A challenge is for one origin, method and path.
-        issuer_keys: the present keys of the policy's Issuers, such as ``IssuerKeys(policy.issuers)``; without, those
-            that the policy lists. An Issuer that the policy does not list is never admitted, and no Issuer is once
-            the list has expired.
-        cache: stores verified SD-Cards; give the middlewares of one process the same. None creates one.
+        cache: stores verified SD-Cards; share one in a process. None creates one.
 
     Raises:
         Misuse: when a challenge could not be written into a header, or the longest lifetime is none.
@@ -163,52 +199,40 @@ class SdCardMiddleware:
 
     def __init__(
         self,
-        app: App,
         *,
         policy: AdmissionPolicy,
         audience: str,
         challenges: OpenChallenges | AsyncOpenChallenges,
         status: Status,
         clock: Clock,
-        window: FreshnessWindow | None = None,
-        profile: Profile = SD_CARD,
         issuer_keys: PresentKeys | None = None,
-        max_lifetime: int | float | None = None,
-        origin: str | None = None,
-        cache: VerificationCache | None = None,
+        **options: Unpack[Options],
     ) -> None:
-        self._app, self._policy, self._audience, self._challenges = app, policy, audience, challenges
-        self._status, self._clock, self._window, self._profile = status, clock, window or FreshnessWindow(), profile
-        self._issuer_keys, self._max_lifetime, self._origin = issuer_keys, max_lifetime, origin or audience
-        self._cache = VerificationCache() if cache is None else cache
-        Acceptance(issuers=policy.issuers, max_lifetime=max_lifetime)
+        self._policy, self._audience, self._challenges = policy, audience, challenges
+        self._status, self._clock, self._issuer_keys = status, clock, issuer_keys
+        self._window = options.get("window") or FreshnessWindow()
+        self._profile, self._max_lifetime = options.get("profile", SD_CARD), options.get("max_lifetime")
+        self._origin = options.get("origin") or audience
+        given = options.get("cache")
+        self._cache = VerificationCache() if given is None else given
+        Acceptance(issuers=policy.issuers, max_lifetime=self._max_lifetime)
         longest = Challenge("n" * MAX_NONCE_LENGTH, audience, self._window, '"' * MAX_INTERACTION)
         encode_challenge(longest, policy.request)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Admit the request, or answer with a problem document (RFC 9457)."""
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
-            return
-        if scope["type"] != "http":
-            await send({"type": "websocket.close", "code": 1008})
-            return
-        scope = {**scope, "headers": [(bytes(name).lower(), bytes(value)) for name, value in scope["headers"]]}
+    async def authenticate(self, scope: Scope) -> VerifiedCard | Problem:
+        """Return the verified card of an HTTP request, or the response that refuses it.
+
+        The scope is not changed. Its headers have names in lower case.
+        """
         try:
             method, path = request_line(scope)
             request = _Request(RequestTarget(self._origin, method, path), _interaction(scope))
         except Refused as refusal:
-            await send_problem(send, refusal, _status(refusal))
-            return
+            return problem_of(refusal, _status(refusal))
         try:
-            card = await self._verify(scope, request)
+            return await self._verify(scope, request)
         except Refused as refusal:
-            await self._answer(send, refusal, request)
-            return
-        headers = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
-        state = {**scope.get("state", {}), STATE: card}
-        scope.get(CALLERS, []).append(card)
-        await self._app({**scope, "headers": headers, "state": state}, receive, send)
+            return await self._challenge(refusal, request)
 
     async def _verify(self, scope: Scope, request: _Request) -> VerifiedCard:
         """Check the challenge's MAC first, and mark the challenge as used last.
@@ -241,20 +265,64 @@ class SdCardMiddleware:
         check_first_use(await _answer_of(self._challenges.consume(challenge, now)))
         return card
 
-    async def _answer(self, send: Send, refusal: Refused, request: _Request) -> None:
+    async def _challenge(self, refusal: Refused, request: _Request) -> Problem:
+        """Return the refusal, with a fresh challenge when another presentation may pass."""
         if _status(refusal) is not HTTPStatus.UNAUTHORIZED:
-            await send_problem(send, refusal, _status(refusal))
-            return
+            return problem_of(refusal, _status(refusal))
         try:
             challenge = await _answer_of(
                 self._challenges.issue(self._clock.now(), self._window, request.interaction_id, request.target)
             )
         except Refused as unavailable:
-            await send_problem(send, unavailable, _status(unavailable))
-            return
+            return problem_of(unavailable, _status(unavailable))
         if challenge.audience != self._audience:
             raise Misuse("the record issues challenges for another audience")
-        await send_problem(send, refusal, _status(refusal), encode_challenge(challenge, self._policy.request))
+        return problem_of(refusal, _status(refusal), encode_challenge(challenge, self._policy.request))
+
+
+class SdCardMiddleware:
+    """An ASGI middleware: no request reaches the app without an admitted SD-Card.
+
+    Put it in front of one route with that route's policy, or in front of a whole app.
+
+    Args:
+        app: what is protected.
+        open_paths: paths that need no SD-Card, such as ``/docs`` and ``/healthz``; each is compared exactly.
+        settings: as for ``Authenticator``.
+
+    Raises:
+        Misuse: as ``Authenticator``, and for open paths that are not a frozenset of paths.
+    """
+
+    def __init__(self, app: App, *, open_paths: frozenset[str] = frozenset(), **settings: Unpack[Settings]) -> None:
+        if not isinstance(open_paths, frozenset) or not all(_OPEN_PATH.fullmatch(path) for path in open_paths):
+            raise Misuse("open paths are a frozenset of paths such as /healthz, without %, ? and #")
+        self._app, self._open_paths, self._authenticator = app, open_paths, Authenticator(**settings)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Admit the request, or answer with a problem document (RFC 9457)."""
+        if scope["type"] == "lifespan" or (scope["type"] == "http" and self._is_open(scope)):
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": POLICY_VIOLATION})
+            return
+        scope = {**scope, "headers": [(bytes(name).lower(), bytes(value)) for name, value in scope["headers"]]}
+        found = await self._authenticator.authenticate(scope)
+        if isinstance(found, Problem):
+            await _send(send, found)
+            return
+        headers = [(name, value) for name, value in scope["headers"] if name != b"authorization"]
+        state = {**scope.get("state", {}), STATE: found}
+        scope.get(CALLERS, []).append(found)
+        await self._app({**scope, "headers": headers, "state": state}, receive, send)
+
+    def _is_open(self, scope: Scope) -> bool:
+        """Whether the path is an open one.
+
+        It is compared as it was sent, and as the app's router reads it.
+        """
+        return scope["path"] in self._open_paths and request_line(scope)[1] == scope["path"]
 
 
 async def _answer_of(answer: T | Awaitable[T]) -> T:
@@ -305,17 +373,24 @@ def _status(refusal: Refused) -> HTTPStatus:
     return _STATUS.get(refusal.rule, HTTPStatus.UNAUTHORIZED)
 
 
-async def send_problem(send: Send, refusal: Refused, status: HTTPStatus, challenge: str | None = None) -> None:
-    """Send a problem document, in the shape of the registry's.
-
-    It names rules and places, never a value.
-    """
-    body = encode_json(problem_document(refusal, status))
-    headers = {"Content-Type": PROBLEM, "Content-Length": str(len(body)), "Cache-Control": "no-store"}
+def problem_of(refusal: Refused, status: HTTPStatus, challenge: str | None = None) -> Problem:
+    """Make the response of a refusal, in the shape of the registry's."""
+    headers = {"Content-Type": PROBLEM, "Cache-Control": "no-store"}
     if challenge is not None:
         headers["WWW-Authenticate"] = challenge
     if status is HTTPStatus.SERVICE_UNAVAILABLE:
         headers["Retry-After"] = str(RETRY_AFTER)
+    return Problem(status, problem_document(refusal, status), headers)
+
+
+async def send_problem(send: Send, refusal: Refused, status: HTTPStatus, challenge: str | None = None) -> None:
+    """Send a problem document."""
+    await _send(send, problem_of(refusal, status, challenge))
+
+
+async def _send(send: Send, problem: Problem) -> None:
+    body = encode_json(problem.document)
+    headers = {**problem.headers, "Content-Length": str(len(body))}
     raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": int(status), "headers": raw})
+    await send({"type": "http.response.start", "status": int(problem.status), "headers": raw})
     await send({"type": "http.response.body", "body": body})

@@ -1,10 +1,9 @@
 """Clients of ``httpx2``: present an SD-Card, and demand the agent's proof."""
 
+import logging
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator
-from dataclasses import dataclass, field
-from typing import Any
-from urllib.parse import urlsplit
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from typing import Any, Self
 
 import httpx2
 from anyio.to_thread import run_sync
@@ -19,7 +18,7 @@ from sdcard.agent_proof import (
     verify_agent_proof_async,
 )
 from sdcard.errors import Misuse, Part, Refused, Where
-from sdcard.holder import HeldSdCard, RequestAnswered, Selection, disclose, present, select_requested
+from sdcard.holder import RequestAnswered
 from sdcard.http_auth import (
     CHALLENGE_HEADER,
     INTERACTION_HEADER,
@@ -27,100 +26,63 @@ from sdcard.http_auth import (
     MAX_PROBLEM,
     PROBLEM,
     PROOF_HEADER,
-    check_challenge,
+    SCHEME,
     encode_challenge,
-    encode_credentials,
-    is_header_text,
     named_rule,
-    parse_challenge,
     parse_proof,
 )
 from sdcard.instants import Clock, Instant
-from sdcard.jose.jws import Signer
+from sdcard.io.agent import Agent
 from sdcard.key_binding import Challenge
 from sdcard.rules import Rule
-from sdcard.urls import canonical_origin, check_secret_url
+from sdcard.urls import canonical_origin
 from sdcard.verification_cache import VerificationCache
 from sdcard.verifier import VerifiedCard
+from sdcard.web.presenter import Presenter as Presenter
+from sdcard.web.presenter import no_report, presenters
 
 # -- A Holder's auth class for ``httpx2``: it answers the challenges of one server ------------------------------------
 # It answers a challenge once, for the request that it came with, if the request went to the configured server and the
 # challenge has its audience: no hostile server can relay challenges or answers. It sends by TLS, or to loopback.
 
-_PORTS = {"https": 443, "http": 80}
-
-
-def _no_report(answered: RequestAnswered) -> None:
-    """Ignore the report."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Presenter:
-    """Presents one SD-Card to one server.
-
-    Attributes:
-        origin: the server, as ``https://host`` or ``https://host:port``; ``http://`` for a loopback address only.
-        audience: the server's audience; challenges with another audience are not answered.
-        allowed: the most that this server may see, by ``select_context``, ``select_paths`` or ``select_all``.
-        signer: holds the key in ``cnf``.
-        clock: the clock for ``iat``.
-        report: called with requested claims that are not shown, in a thread if the client is asynchronous. The server
-            does not learn whether they were withheld.
-        cache: stores earlier presentations.
-    """
-
-    origin: str
-    audience: str
-    held: HeldSdCard
-    allowed: Selection
-    signer: Signer
-    clock: Clock
-    report: Callable[[RequestAnswered], None] = field(default=_no_report)
-    cache: VerificationCache = field(default_factory=VerificationCache, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        check_origin(self.origin)
-        if not is_header_text(self.audience):
-            raise Misuse("an audience is printable ASCII")
-        if self.signer.public_key != self.held.issued.holder_key:
-            raise Misuse("the signer does not hold the key that the SD-Card is bound to")
-        disclose(self.held, self.allowed)
-
-    def is_for(self, url: Any) -> bool:
-        """Whether a URL of ``httpx2`` or ``httpx`` belongs to this server."""
-        return _origin(url.scheme, url.host, url.port) == _origin_of(self.origin)
-
-    def answer(self, www_authenticate: list[str], interaction_id: str | None) -> str | None:
-        """Return the value of ``Authorization``; None if no presentation is requested.
-
-        A nonce for a called agent is not signed (RFC 9901 9.5, R-90).
-
-        Args:
-            www_authenticate: every value of that header.
-            interaction_id: the interaction that the request belongs to, if any.
-
-        Raises:
-            Refused: ``challenge.*``, ``path.malformed``, ``json.*``; ``kb.purpose`` for a nonce that a client made for
-                the agent that it calls; ``limit.bytes`` when a header cannot carry the presentation.
-        """
-        received = parse_challenge(www_authenticate)
-        if received is None:
-            return None
-        asked = check_challenge(received, self.audience, interaction_id)
-        answered = select_requested(self.held, received.request, self.allowed)
-        if answered.withheld or answered.not_held:
-            self.report(answered)
-        challenge = Challenge(asked.nonce, self.audience, interaction_id=interaction_id)
-        now = self.clock.now()
-        presented = present(self.held, answered.selection, challenge, self.signer, now, self.cache)
-        return encode_credentials(str(presented))
+_log = logging.getLogger(__name__)
 
 
 class AnswersChallenges:
-    """The auth flow for ``httpx2`` and ``httpx``."""
+    """The auth flow for ``httpx2`` and ``httpx``.
 
-    def __init__(self, presenter: Presenter) -> None:
+    Args:
+        presenter: answers the challenges; or a function that returns one for each challenge.
+    """
+
+    def __init__(self, presenter: Presenter | Callable[[], Presenter]) -> None:
         self._presenter = presenter
+
+    @classmethod
+    def of_agent(
+        cls,
+        agent: Agent,
+        origin: str,
+        *,
+        context: str,
+        paths: Sequence[str] = (),
+        audience: str | None = None,
+        report: Callable[[RequestAnswered], None] = no_report,
+    ) -> Self:
+        """Present the SD-Card of an agent to one server.
+
+        Each answer is from the SD-Card that the agent holds at the time.
+
+        Args:
+            origin: the server, as ``https://host``; ``http://`` for a loopback address only.
+            context, paths: the most that the server may see, as for ``Agent.show``.
+            audience: the server's audience, when it is not its origin.
+            report: as for ``Presenter``.
+
+        Raises:
+            Refused, Misuse: as ``Agent.show`` and ``Presenter``.
+        """
+        return cls(presenters(agent, origin, context, paths, audience or origin, report))
 
     def sync_auth_flow(self, request: Any) -> Generator[Any, Any, None]:
         """Send the request; answer a challenge; send the request again."""
@@ -142,10 +104,14 @@ class AnswersChallenges:
 
     def _answer(self, request: Any, response: Any) -> str | None:
         """Answer the original request only, never one after a redirect."""
-        if response.status_code != 401 or response.history or not self._presenter.is_for(request.url):
+        values = response.headers.get_list("WWW-Authenticate") if response.status_code == 401 else []
+        if response.history or not any(SCHEME.lower() in value.lower() for value in values):
             return None
-        values = response.headers.get_list("WWW-Authenticate")
-        return self._presenter.answer(values, request.headers.get(INTERACTION_HEADER))
+        presenter = self._presenter() if callable(self._presenter) else self._presenter
+        if not presenter.is_for(request.url):
+            _log.warning("a challenge of %s is not answered: the SD-Card is for %s", request.url.host, presenter.origin)
+            return None
+        return presenter.answer(values, request.headers.get(INTERACTION_HEADER))
 
 
 class SdCardAuth(AnswersChallenges, httpx2.Auth):
@@ -153,26 +119,6 @@ class SdCardAuth(AnswersChallenges, httpx2.Auth):
 
     Requests to other servers are sent unchanged.
     """
-
-
-def check_origin(origin: str) -> None:
-    """Refuse a text that is not an origin for presentations.
-
-    Raises:
-        Misuse: for a text after the host, another scheme, or http to another machine.
-    """
-    check_secret_url(origin, "a presentation")
-    if urlsplit(origin).netloc != origin.partition("://")[2]:
-        raise Misuse("an origin is https://host or https://host:port")
-
-
-def _origin_of(origin: str) -> tuple[str, str, int]:
-    parts = urlsplit(origin)
-    return _origin(parts.scheme, parts.hostname or "", parts.port)
-
-
-def _origin(scheme: str, host: str, port: int | None) -> tuple[str, str, int]:
-    return scheme, host.lower(), port or _PORTS.get(scheme, 0)
 
 
 # -- Transports that send tasks only to an agent that proved itself ---------------------------------------------------

@@ -2,7 +2,7 @@
 
 A page is run from its first sample to its last, in a folder of its own: commands in one shell, Python in one namespace.
 A block ``text`` is what the sample before it printed, or all of its language since the block ``text`` before.
-``<!-- saved as NAME -->`` makes a block a file of the folder.
+``<!-- saved as NAME -->`` makes a block a file of the folder; with ``and run`` behind the name, it is run as well.
 """
 
 import ast
@@ -42,6 +42,7 @@ from tests.samples.shell import Shell, is_as_said
 from tests.shared import ROOT
 from tests.world import World
 
+_AND_RUN = " and run"
 NOT_RUN = {
     ("README.md", "pip install uv"): "the tests themselves and the demo: `.ci/run` runs these lines",
     ("CONTRIBUTING.md", "pip install uv"): "the tests themselves: `.ci/run` runs these lines",
@@ -90,6 +91,16 @@ def test_every_sample_has_a_language_that_is_run_or_compared() -> None:
     ]
     assert strange == []
     assert [page for page in PAGES if "\n~~~" in (ROOT / page).read_text(encoding="utf-8")] == []
+
+
+SHORT = {"README.md": 15, "docs/protecting.md": 10}
+"""Page → the most lines with code that its first sample of Python may have."""
+
+
+@pytest.mark.parametrize("page", SHORT)
+def test_the_first_sample_of_a_page_is_short(page: str) -> None:
+    first = next(block for block in EVERY if block.page == page and block.language == "python")
+    assert len([line for line in first.text.splitlines() if line.strip()]) <= SHORT[page]
 
 
 @pytest.fixture(scope="session")
@@ -147,7 +158,8 @@ def test_the_samples_of_the_page_run(page: str, shell: Shell, world: World, monk
     out = _Printed()
     for block in samples:
         if block.note.startswith("saved as "):
-            (shell.folder / block.note.removeprefix("saved as ")).write_text(shell.adapted(block.text), "utf-8")
+            name = block.note.removeprefix("saved as ").removesuffix(_AND_RUN)
+            (shell.folder / name).write_text(shell.adapted(block.text), "utf-8")
         if block.language == "sh":
             out.add("sh", shell.run(block.text))
         elif block.language == "python":
@@ -175,7 +187,7 @@ class _Printed:
 
 
 def _run_python(block: Block, names: dict[str, Any], shell: Shell) -> str:
-    if block.note.startswith("saved as "):
+    if block.note.startswith("saved as ") and not block.note.endswith(_AND_RUN):
         compile(block.text, block.page, "exec")
         return ""
     out = io.StringIO()

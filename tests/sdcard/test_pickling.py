@@ -156,6 +156,9 @@ NOT_VALUES = {
     "InMemorySigner": "holds a private key: it refuses, as the test below shows",
     "Instant": "another name for int and float",
     "Signer": "a protocol",
+    "Agent": "holds a signer and a lock",
+    "Registry": "may hold a bearer token",
+    "Verifier": "holds a record in memory",
 }
 
 

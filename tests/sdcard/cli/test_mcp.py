@@ -260,7 +260,7 @@ def test_challenges_that_nobody_answers_take_no_room(world: World) -> None:
     answers = ask(server, *[("new_challenge", {})] * 1_001)
 
     assert len({answer["nonce"] for answer in answers}) == 1_001
-    assert len(verifier._issued._used) == 0
+    assert len(verifier._issued._own.used) == 0
 
 
 # -- hostile text -----------------------------------------------------------------------------------------------------

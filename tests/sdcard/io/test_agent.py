@@ -1,6 +1,8 @@
 """An agent that renews its SD-Cards: a simulated year, outages, processes that share a key, swaps without a restart."""
 
 import asyncio
+import json
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,18 +10,20 @@ from typing import Any
 
 import pytest
 
-from sdcard import HeldSdCard, Misuse, Refused, SdCard, present, select_all
+from sdcard import Challenge, HeldSdCard, Misuse, Refused, SdCard, Unchecked, Verifier, present, select_all
 from sdcard.agent_proof import AgentProver, ShownCard
 from sdcard.encoding import encode_json
 from sdcard.errors import Part, Where
 from sdcard.io.agent import FIRST_RETRY, LAST_RETRY, Agent, CallbackSigner, CardFolder, is_folder_due, until_renewal
+from sdcard.io.key_files import create_private_file, generate_jwk, load_signer, parse_private_jwk
 from sdcard.issuer import Validity
+from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.publishing import PublishedCard, PublishedCards
 from sdcard.rules import Rule
 from sdcard.trust import encode_trusted_issuers
 from sdcard.web.publish import CardApp
 from tests.sdcard.web.called import CLIENT
-from tests.world import ISSUER, World, key
+from tests.world import AUDIENCE, ISSUER, World, key
 
 HOUR, DAY = 3_600, 86_400
 CONTEXTS = ("public", "internal")
@@ -318,3 +322,106 @@ def test_a_folder_with_keys_or_partners_of_its_own_is_left_to_the_command(world:
         cards.renew(lambda kept: True)
     with pytest.raises(Misuse):
         CardFolder(folder, world.holder.key, world.clock).renew(lambda kept: True)
+
+
+# -- the front: a folder, a key beside it, and a presentation ---------------------------------------------------------
+
+
+@pytest.fixture
+def cards(world: World, folder: Path) -> Path:
+    """The folder that ``sdcard register`` writes, and the agent's key beside it. The clock is the machine's."""
+    inside, jwk = folder / "cards", generate_jwk(SignatureAlgorithm.ES256)
+    inside.mkdir()
+    (folder / "trust.json").rename(inside / "trust.json")
+    create_private_file(folder / "agent.jwk", json.dumps(jwk))
+    holder, now = parse_private_jwk(jwk).public_key, int(time.time())
+    for context in CONTEXTS:
+        card = world.issuer.issue(context, validity=Validity(now, now + 7 * DAY), holder_key=holder)
+        (inside / f"{context}.sd-card").write_text(str(card))
+    return inside
+
+
+def verifier(world: World) -> Verifier:
+    return Verifier(world.issuer.trust, AUDIENCE, status=Unchecked("a test of something else"))
+
+
+def test_an_agent_of_a_folder_presents(world: World, cards: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(cards.parent)
+    asking = verifier(world)
+    one_skill = {"description", "name", "skills", "version"}
+    whole = one_skill | {"provider", "supportedInterfaces"}
+    for agent in (Agent.from_folder("cards"), Agent.from_folder(cards, key=cards.parent / "agent.jwk")):
+        for paths, shown in ((["skills.0"], one_skill), ([], whole)):
+            challenge = asking.challenge("trip-42")
+            text = agent.present(challenge, audience=AUDIENCE, context="internal", paths=paths)
+            members = asking.verify(text, challenge).members.keys()
+            assert members == shown if paths else members >= shown
+
+
+def test_the_key_may_lie_in_the_folder_or_be_a_signer(world: World, cards: Path) -> None:
+    (cards.parent / "agent.jwk").rename(cards / "agent.jwk")
+    signer = load_signer(cards / "agent.jwk")
+
+    assert Agent.from_folder(cards).shown.keys() == set(CONTEXTS)
+    assert Agent.from_folder(cards, key=CallbackSigner(signer.public_key, signer.sign)).shown.keys() == set(CONTEXTS)
+    (cards / "agent.jwk").unlink()
+    with pytest.raises(Misuse, match="key="):
+        Agent.from_folder(cards)
+
+
+def test_a_key_that_others_read_and_a_folder_that_is_not_there_are_refused(cards: Path) -> None:
+    (cards.parent / "agent.jwk").chmod(0o644)
+    with pytest.raises(Misuse, match="chmod"):
+        Agent.from_folder(cards)
+    with pytest.raises(OSError, match="nowhere"):
+        Agent.from_folder(cards / "nowhere", key=key(3))
+
+
+def test_a_registry_needs_the_id_of_the_agent(world: World, cards: Path) -> None:
+    registry: Any = FolderRegistry(world)
+    with pytest.raises(Misuse, match="agent_id="):
+        Agent.from_folder(cards, registry=registry)
+
+
+def test_a_challenge_that_is_relayed_or_for_another_purpose_is_not_answered(world: World, cards: Path) -> None:
+    agent, asking = Agent.from_folder(cards), verifier(world)
+    with pytest.raises(Refused, match=r"challenge\.other-audience"):
+        agent.present(asking.challenge(), audience="https://other.example", context="internal")
+    for_an_agent = Challenge("agent-proof.abc", AUDIENCE)
+    with pytest.raises(Refused, match=r"kb\.purpose"):
+        agent.present(for_an_agent, audience=AUDIENCE, context="internal")
+
+
+def test_what_the_agent_does_not_have_is_named(world: World, cards: Path) -> None:
+    agent = Agent.from_folder(cards)
+    with pytest.raises(Misuse, match="it has: internal, public"):
+        agent.show("partners")
+    with pytest.raises(Refused, match=r"selection\.not-held at request/paths/1"):
+        agent.show("public", ["name", "skills.99"])
+    with pytest.raises(Refused, match=r"path\.malformed"):
+        agent.show("public", ["a..b"])
+
+
+def test_an_agent_that_presents_renews_first(sdcard_agent: Agent, sdcard_clock: Any, sdcard_verifier: Verifier) -> None:
+    before = sdcard_agent.show("public").held
+    sdcard_clock.advance(30 * DAY)
+    challenge = sdcard_verifier.challenge()
+    text = sdcard_agent.present(challenge, audience=AUDIENCE, context="public")
+
+    assert sdcard_verifier.verify(text, challenge)
+    assert sdcard_agent.show("public").held != before
+
+
+def test_cards_that_another_process_renewed_are_taken_without_a_registry(world: World, folder: Path) -> None:
+    def write() -> None:
+        for context in CONTEXTS:
+            (folder / f"{context}.sd-card").write_text(str(issued(world, context)))
+
+    write()
+    agent = Agent(CardFolder(folder, world.holder.key, world.clock), world.holder.signer, world.clock, Chance())
+    world.clock.advance(6 * DAY)
+    agent.step()
+    world.clock.advance(FIRST_RETRY)
+    write()
+    agent.step()
+    assert agent.show("public").held.issued.issued_at == int(world.clock.now())

@@ -7,6 +7,7 @@ import json
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,13 +19,14 @@ from sdcard import ClaimPath, Misuse, TrustedIssuers, Unchecked, create_dpop_pro
 from sdcard.agent_proof import AnyAgent, CalledAgent
 from sdcard.cli.app import app
 from sdcard.errors import Refused
+from sdcard.io.agent import Agent
 from sdcard.io.card_fetching import fetch_card
 from sdcard.io.egress_policy import LOOPBACK
 from sdcard.io.http import fetch
 from sdcard.io.key_files import public_jwks
 from sdcard.io.registry_client import Registry
 from sdcard.urls import check_secret_url
-from sdcard.web.clients import Presenter
+from sdcard.web.clients import Presenter, SdCardAuth
 from sdcard.web.mcp import InteractionClient
 from tests.command_line import Sdcard
 from tests.shared import ROOT
@@ -60,6 +62,12 @@ def present(url: str, world: World) -> Any:
     )
 
 
+def holding(world: World) -> Agent:
+    """An agent with one SD-Card."""
+    cards: Any = SimpleNamespace(load=lambda: {"public": world.holder.accept()})
+    return Agent(cards, world.holder.signer, world.clock, lambda: 0.5)
+
+
 CLIENTS: dict[str, Use] = {
     "Registry": lambda url, _: Registry(url, "token", 0.0).nonce(),
     "Registry, for keys": lambda url, _: Registry(url, None, 0.0).issuer(),
@@ -68,6 +76,7 @@ CLIENTS: dict[str, Use] = {
         url, TrustedIssuers({}), Unchecked("a test"), world.clock.now(), LOOPBACK, "token", challenges=UNASKED
     ),
     "Presenter": present,
+    "SdCardAuth of an agent": lambda url, world: SdCardAuth.of_agent(holding(world), url, context="public"),
     "CalledAgent": lambda url, world: CalledAgent(
         issuers=world.issuer.trust, origin=url, agent=AnyAgent("a test"), status=Unchecked("a test")
     ),

@@ -1,10 +1,14 @@
 """Replay records: single use, for as long as it matters, in bounded memory, under concurrent requests."""
 
+import subprocess
+import sys
+
 import pytest
 
 from sdcard import FreshnessWindow
 from sdcard.io.replay_cache import MemoryChallengeRecord, MemoryReplayRecord
 from sdcard.key_binding import NonceUse
+from tests.shared import ROOT
 from tests.world import AUDIENCE, NOW, RecordingSalts, at_once, raises_rule
 
 USE = NonceUse("thumbprint", AUDIENCE, "nonce")
@@ -137,3 +141,29 @@ def test_a_full_record_has_room_again_whichever_member_has_left() -> None:
         record.first_use(d, until=1300, now=1003)
     assert record.first_use(d, until=1300, now=1004)
     assert not record.first_use(a, until=1360, now=1004), "who is still there is remembered"
+
+
+FORKED = """
+import os, sys
+sys.path.insert(0, ROOT)
+from sdcard.io.replay_cache import MemoryChallengeRecord
+from sdcard.io.system import SystemSalts
+record = MemoryChallengeRecord("https://verifier.example", SystemSalts())
+before = record.issue(1_800_000_000)
+child = os.fork()
+if child == 0:
+    own = record.issue(1_800_000_000)
+    print(record.consume(before, 1_800_000_000), record.consume(own, 1_800_000_000), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print(record.consume(before, 1_800_000_000), record.consume(before, 1_800_000_000))
+"""
+
+
+def test_a_forked_worker_accepts_no_challenge_of_its_parent_and_says_so() -> None:
+    """A server may load the app before it forks. Each answer counts once in all workers together."""
+    command = [sys.executable, "-c", FORKED.replace("ROOT", repr(str(ROOT)))]
+    ran = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+
+    assert ran.stdout.splitlines() == ["False True", "True False"]
+    assert ran.stderr.count("several workers") == 1

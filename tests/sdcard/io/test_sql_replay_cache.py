@@ -31,7 +31,7 @@ from sdcard import (
 from sdcard.errors import Part, Where
 from sdcard.io.database import Database
 from sdcard.io.replay_cache import MemoryChallengeRecord
-from sdcard.io.sql_replay_cache import SqlChallengeRecord, SqlReplayRecord, open_records
+from sdcard.io.sql_replay_cache import SharedChallengeRecord, SqlChallengeRecord, SqlReplayRecord, open_records
 from sdcard.io.system import SystemSalts
 from sdcard.io.used_nonces import CLOCK_DIFFERENCE, UsedNonces
 from sdcard.key_binding import Challenge, NonceUse, RequestTarget, Unsolicited
@@ -265,6 +265,36 @@ def test_processes_that_start_together_make_the_tables_once(url: str) -> None:
 def test_only_its_owner_reads_a_new_file(tmp_path: Path) -> None:
     uses(f"sqlite+aiosqlite:///{tmp_path}/records.sqlite")
     assert (tmp_path / "records.sqlite").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_record_that_is_made_before_the_event_loop_opens_its_database_at_its_first_use(url: str) -> None:
+    records = [SharedChallengeRecord(url, AUDIENCE, SystemSalts()) for _ in range(2)]
+
+    async def used() -> list[bool]:
+        challenges = await asyncio.gather(*(records[0].issue(NOW) for _ in range(3)))
+        for challenge in challenges:
+            await records[1].check(challenge, NOW)
+        first = [await record.consume(challenges[0], NOW) for record in records]
+        for record in records:
+            await record.close()
+        return first
+
+    assert asyncio.run(used()) == [True, False]
+
+
+def test_a_shared_record_that_is_out_of_reach_refuses_and_goes_on_when_it_is_back(tmp_path: Path) -> None:
+    folder = tmp_path / "later"
+    record = SharedChallengeRecord(f"sqlite:///{folder}/records.sqlite", AUDIENCE, SystemSalts())
+
+    async def used() -> None:
+        for call in (record.issue(NOW), record.check(Challenge("n" * 52, AUDIENCE), NOW)):
+            with raises_rule("kb.record-unavailable", "kb-jwt/nonce"):
+                await call
+        folder.mkdir()
+        assert await record.consume(await record.issue(NOW), NOW)
+        await record.close()
+
+    asyncio.run(used())
 
 
 def test_those_who_wait_for_a_key_that_cannot_be_read_share_the_refusal(

@@ -4,8 +4,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from sdcard import AdmissionPolicy, ClaimRequest, Required, Unchecked, select_all
+from sdcard import AdmissionPolicy, ClaimRequest, Required, Unchecked, select_all, select_requested
 from sdcard.holder import RequestAnswered, Selection
+from sdcard.http_auth import parse_challenge
 from sdcard.io.replay_cache import MemoryChallengeRecord
 from sdcard.web.authenticate import SdCardMiddleware
 from sdcard.web.clients import Presenter
@@ -52,6 +53,15 @@ def protected(world: World, audience: str, app: Any = shows, **changes: Any) -> 
         **changes,
     }
     return SdCardMiddleware(app, audience=audience, **settings)
+
+
+def answered(world: World, response: Any) -> dict[str, str]:
+    """The header that answers the challenge of a response, with what was requested."""
+    received = parse_challenge(response.headers.get_list("WWW-Authenticate"))
+    assert received is not None
+    held = world.holder.accept()
+    chosen = select_requested(held, received.request, select_all(held)).selection
+    return {"Authorization": f"SD-Card {world.holder.present(received.challenge, selection=chosen)}"}
 
 
 def presenter(

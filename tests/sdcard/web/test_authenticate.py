@@ -389,13 +389,67 @@ def test_an_answer_to_the_same_nonce_of_another_verifier_is_refused(world: World
     assert call(app, credentials(answer(world, challenged(other)))).refusal[1] == "kb.other-request"
 
 
+OPEN = frozenset({"/healthz", "/docs"})
+
+
+@pytest.mark.parametrize("path", sorted(OPEN))
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
+def test_an_open_path_needs_no_card(world: World, path: str, method: str) -> None:
+    assert passed(protected(world, AUDIENCE, says_ok, open_paths=OPEN), path, path, method)
+
+
+@pytest.mark.parametrize(
+    ("path", "raw"),
+    [
+        *((path, path) for path in ("/", "/task", "/healthz/", "//healthz", "/healthz/..", "/HEALTHZ", "/docs/x")),
+        *((path, path) for path in ("/healthz\x00", "/healthz ", "/healthz;a", "healthz", "", "/./healthz", "/docs#")),
+        ("/healthz", "/%68ealthz"),
+        ("/healthz", "/healthz%2F"),
+        ("/docs", "/do%63s"),
+        ("/task", "/healthz"),
+    ],
+)
+def test_every_other_path_needs_one(world: World, path: str, raw: str) -> None:
+    assert not passed(protected(world, AUDIENCE, says_ok, open_paths=OPEN), path, raw, "GET")
+
+
+def test_no_path_is_open_by_default(app: SdCardMiddleware) -> None:
+    for path in ("/", "/docs", "/openapi.json", "/healthz", "/favicon.ico", "/.well-known/agent-card.json"):
+        assert call(app, path=path).status == 401
+
+
+@pytest.mark.parametrize("paths", ["/healthz", ["/healthz"], frozenset({"healthz"}), frozenset({"/a%20b"}), {"/a"}])
+def test_open_paths_of_another_shape_are_misuse(world: World, paths: Any) -> None:
+    with pytest.raises(Misuse, match="open paths"):
+        protected(world, AUDIENCE, open_paths=paths)
+
+
+async def says_ok(scope: Any, receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"{}"})
+
+
+def passed(app: SdCardMiddleware, path: str, raw: str, method: str) -> bool:
+    statuses: list[int] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(event: Any) -> None:
+        statuses.extend([event["status"]] if "status" in event else [])
+
+    scope = {"type": "http", "method": method, "path": path, "raw_path": raw.encode(), "headers": [], "state": {}}
+    asyncio.run(app(scope, receive, send))
+    return statuses == [200]
+
+
 # -- what a stranger can fill, and use up ----------------------------------------------------------------------------
 
 
 def used(app: SdCardMiddleware) -> int:
-    record = app._challenges
+    record = app._authenticator._challenges
     assert isinstance(record, MemoryChallengeRecord)
-    return len(record._used)
+    return len(record._own.used)
 
 
 def test_a_request_that_is_refused_stores_nothing_and_uses_nothing_up(world: World, app: SdCardMiddleware) -> None:

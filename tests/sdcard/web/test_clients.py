@@ -37,6 +37,7 @@ from sdcard import (
 from sdcard.encoding import encode_json
 from sdcard.holder import RequestAnswered, Selection
 from sdcard.http_auth import INTERACTION_HEADER, MAX_CREDENTIALS, encode_challenge
+from sdcard.io.agent import Agent
 from sdcard.io.replay_cache import MemoryChallengeRecord
 from sdcard.key_binding import Bound, ConsumedByCaller
 from sdcard.verifier import VerifiedCard
@@ -237,6 +238,46 @@ def test_a_challenge_that_cannot_be_read_is_refused(world: World) -> None:
 
     with raises_rule("challenge.malformed", at="challenge"):
         fetch(server, presenter(world, HERE))
+
+
+def test_an_agent_presents_the_card_that_it_holds_at_the_time(
+    world: World, sdcard_agent: Agent, sdcard_clock: Any
+) -> None:
+    auth = SdCardAuth.of_agent(sdcard_agent, HERE, context="internal", paths=["provider"])
+    shown = []
+    for _ in range(2):
+        server = Server(asks(world, HERE, "provider", "skills"))
+        with httpx2.Client(transport=httpx2.MockTransport(server), auth=auth) as client:
+            client.get(f"{HERE}/task")
+        shown.append(server.seen[-1].headers["authorization"])
+        sdcard_clock.advance(6 * 86_400)
+    first, second = (text.split("~")[0] for text in shown)
+
+    assert [text.startswith("SD-Card ") for text in shown] == [True, True]
+    assert first != second, "it was renewed"
+
+
+@pytest.mark.parametrize("kind", [SdCardAuth, HttpxSdCardAuth])
+def test_what_an_agent_cannot_present_is_said_at_once(sdcard_agent: Agent, kind: type[SdCardAuth]) -> None:
+    for origin, context in (
+        ("http://verifier.example", "internal"),
+        (HERE, "partners"),
+        ("verifier.example", "public"),
+    ):
+        with pytest.raises(Misuse):
+            kind.of_agent(sdcard_agent, origin, context=context)
+    with pytest.raises(Refused, match=r"selection\.not-held"):
+        kind.of_agent(sdcard_agent, HERE, context="public", paths=["provider"])
+
+
+def test_a_challenge_of_another_origin_is_logged(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    server = Server(asks(world))
+    fetch(server, presenter(world, "http://localhost:9001", HERE), "http://127.0.0.1:9001/task")
+
+    assert server.presented == ["-"]
+    assert [one.getMessage() for one in caplog.records if one.name.startswith("sdcard")] == [
+        "a challenge of 127.0.0.1 is not answered: the SD-Card is for http://localhost:9001"
+    ]
 
 
 def test_what_does_not_fit_into_a_header_is_refused_before_it_is_sent(world: World) -> None:
