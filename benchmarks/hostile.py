@@ -15,10 +15,9 @@ from benchmarks.growth import CHALLENGE, EXPECTATIONS, HOLDER, ISSUER, NOW, SIGN
 from benchmarks.rounds import peak_memory
 from sdcard import SD_CARD, Expectations, Limits, Refused, TrustedIssuers, verify_presentation
 from sdcard.encoding import JsonObject, encode_base64url, encode_json
-from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.jose.jws import join_signature
 from sdcard.key_binding import bind
-from sdcard.sdjwt.model import SdJwt
+from sdcard.sdjwt.model import DigestAlgorithm, SdJwt
 
 DEFAULTS = Limits()
 ROOM = 2_000

@@ -12,7 +12,7 @@ from sdcard.cards.kno import card as kno
 from sdcard.cards.lint import _FLAG, _HIDDEN
 from sdcard.cards.model import CardFormat
 from sdcard.instants import MAX_INSTANT, FreshnessWindow
-from sdcard.jose.algorithms import _SMALL_ORDER, EC_PARAMETERS, ML_DSA_PARAMETERS, DigestAlgorithm, SignatureAlgorithm
+from sdcard.jose.algorithms import _SMALL_ORDER, EC_PARAMETERS, ML_DSA_PARAMETERS, SignatureAlgorithm
 from sdcard.jose.claims import MAX_NONCE_LENGTH, UNCHECKED_METHODS
 from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS
 from sdcard.limits import BYTES_PER_CONTAINER, DEFAULT_LIMITS, MOST_CARD_VALUES, MOST_CONTAINERS
@@ -25,6 +25,7 @@ from sdcard.policy.document import SCHEMA
 from sdcard.policy.validate import MOST_PAIRS, MOST_PATHS, MOST_PATHS_IN_ALL, PAIRS_OF_AN_ENTRY
 from sdcard.profile import KB_TYP, NEVER_SELECTIVE, PROFILES, RESERVED_ANYWHERE, RESERVED_AT_TOP, Profile
 from sdcard.rules import Rule
+from sdcard.sdjwt.model import DigestAlgorithm
 from sdcard.sdjwt.verification import RESERVED_NAMES
 from sdcard.status_list import TYP
 

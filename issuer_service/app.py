@@ -14,7 +14,7 @@ from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import compile_path
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Scope
 
 from issuer_service import wellknown
 from issuer_service.agents import endpoints as agents
@@ -29,7 +29,7 @@ from issuer_service.discovery import endpoints as discovery
 from issuer_service.discovery.endpoints import DiscoveryRequest
 from issuer_service.monitoring import places
 from issuer_service.rate_limit import RateLimited
-from issuer_service.request_context import RequestContexts, is_limited, request_context_of
+from issuer_service.request_context import Refusals, RequestContexts, is_limited, request_context_of
 from issuer_service.routes import HeadAndCors, RouteIndex, components, problem_response, refusals
 from issuer_service.status import endpoints as status
 from issuer_service.status.service import StatusChange, drop_expired_lists
@@ -38,7 +38,7 @@ from sdcard.rules import Rule
 
 _log = logging.getLogger(__name__)
 _WHERE = Where(Part.REQUEST)
-_ROUTERS = (
+ROUTERS = (
     discovery.router,  # asked most often
     agents.router,
     agents.lifecycle_router,
@@ -53,16 +53,13 @@ _TOO_OFTEN = refusals(HTTPStatus.TOO_MANY_REQUESTS)
 
 
 class _Registry(FastAPI):
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve as Starlette does: FastAPI's telemetry would report requests to others."""
-        await super(FastAPI, self).__call__(scope, receive, send)
-
     def build_middleware_stack(self) -> ASGIApp:
-        """Add our middleware around the router.
+        """Put our middleware around an index of routes: the one fast path.
 
-        Starlette's own would answer errors, which ``Refusals`` does.
+        FastAPI's own would answer errors, which ``Refusals`` does, and limit bodies, which endpoints do: decision 0040.
         """
-        app: ASGIApp = RouteIndex(self.routes, AsyncExitStackMiddleware(self.router))
+        direct = [route for router in ROUTERS for route in router.routes]
+        app: ASGIApp = RouteIndex(direct, AsyncExitStackMiddleware(self.router))
         for layer, arguments, named in reversed(self.user_middleware):
             app = layer(app, *arguments, **named)
         return app
@@ -88,9 +85,9 @@ def create_app(container: Container) -> FastAPI:
     """
     app = _routes()
     if container.console:
-        app.router.routes.extend(console.router.routes)
+        app.include_router(console.router)
     app.state.container = container
-    app.add_middleware(Refusals)
+    app.add_middleware(Refusals, answer=_answer_error)
     app.add_middleware(RequestContexts, container=container, answer=_too_often)
     app.add_middleware(HeadAndCors)
     return app
@@ -103,6 +100,7 @@ def openapi_document() -> dict[str, Any]:
 
 def _routes() -> _Registry:
     app = _Registry(
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # it would report requests to others
         title="SD-Card registry",
         summary="Registers agents and issues their SD-Cards (RFC 9901).",
         version="1",
@@ -111,8 +109,8 @@ def _routes() -> _Registry:
         redoc_url=None,
         redirect_slashes=False,
     )
-    ours = [route for router in _ROUTERS for route in router.routes]
-    app.router.routes[:0] = ours  # as they are: what `include_router` adds is looked up for each request
+    for router in ROUTERS:
+        app.include_router(router)
     return app
 
 
@@ -176,32 +174,20 @@ def _cause(error: Exception) -> str:
     return f"{type(error).__name__} {said or ''}".strip()
 
 
-class Refusals:
-    """Handlers for refusals and for unexpected errors.
+def _answer_error(scope: Scope, error: Exception) -> Response | None:
+    """Answer a refusal or an unexpected error; None when an answer has begun.
 
     An unexpected error is logged by its place, never by its message, which may quote the request.
     """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        try:
-            await self._app(scope, receive, send)
-        except Exception as error:  # whatever it is: an unforeseen error must not show or log its message
-            context = request_context_of(scope)
-            refusal = _refusal_of(error, scope)
-            if refusal is None or context.status is not None:
-                name, request_id = type(error).__name__, context.request_id
-                _log.error("unforeseen %s at %s", name, places(error), extra={"request_id": request_id})
-                context.rule = Rule.REGISTRY_FAILED
-            if context.status is None:
-                answer = _answer(scope, *refusal) if refusal else _failed(scope)
-                await answer(scope, receive, send)
+    context = request_context_of(scope)
+    refusal = _refusal_of(error, scope)
+    if refusal is None or context.status is not None:
+        name, request_id = type(error).__name__, context.request_id
+        _log.error("unforeseen %s at %s", name, places(error), extra={"request_id": request_id})
+        context.rule = Rule.REGISTRY_FAILED
+    if context.status is not None:
+        return None
+    return _answer(scope, *refusal) if refusal else _failed(scope)
 
 
 def _too_often(scope: Scope, refusal: RateLimited) -> Response:

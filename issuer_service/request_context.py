@@ -196,6 +196,25 @@ class RequestContexts:
         return RequestContext(given[0] if is_named else self._container.request_ids.draw(1).hex(), client)
 
 
+class Refusals:
+    """Middleware that answers refusals and unexpected errors."""
+
+    def __init__(self, app: ASGIApp, answer: Callable[[AsgiScope, Exception], Response | None]) -> None:
+        self._app, self._answer = app, answer
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        """Pass the request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            await self._app(scope, receive, send)
+        except Exception as error:  # whatever it is: an unforeseen error must not show or log its message
+            answer = self._answer(scope, error)
+            if answer is not None:
+                await answer(scope, receive, send)
+
+
 # -- Request bodies, bounded while they arrive ------------------------------------------------------------------------
 # A declared length may be missing or wrong.
 

@@ -108,13 +108,3 @@ def shows(disclosable: Disclosable, place: Place) -> bool:
         if treatment is Treatment.WITHHELD:
             return False
     return True
-
-
-def shown(disclosable: Disclosable) -> JsonValue:
-    """Return the value with every Disclosure, without withheld parts."""
-    if isinstance(disclosable, DisclosableObject):
-        members = disclosable.members.items()
-        return {name: shown(part) for name, (treatment, part) in members if treatment is not Treatment.WITHHELD}
-    if isinstance(disclosable, DisclosableArray):
-        return [shown(part) for treatment, part in disclosable.elements if treatment is not Treatment.WITHHELD]
-    return disclosable

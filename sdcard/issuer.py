@@ -23,7 +23,7 @@ from sdcard.profile import CNF, SD_ALG
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
 from sdcard.sdjwt.issuance import write_signing_input
-from sdcard.sdjwt.model import SdJwt
+from sdcard.sdjwt.model import DIGESTS, SdJwt
 from sdcard.status_list import StatusReference
 
 AGENT_ID = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
@@ -271,7 +271,7 @@ def _prepare(
         "vct": profile.vct,
         CNF: {"jwk": {**holder_key.to_jwk()}},
         "card_format": plan.card_format,
-        SD_ALG: key.algorithm.digest,
+        SD_ALG: DIGESTS[key.algorithm],
     }
     if status is not None:
         claims["status"] = status.to_claim()
@@ -280,7 +280,7 @@ def _prepare(
     signing_input, disclosures = write_signing_input(
         plan.root,
         plan.templates,
-        key.algorithm.digest,
+        DIGESTS[key.algorithm],
         salts,
         plan.policy.padded_size,
         issuer.encoded_header(profile.typ),

@@ -27,14 +27,13 @@ from sdcard.io.agent import Agent
 from sdcard.io.system import SystemSalts
 from sdcard.io.verifier import Verifier
 from sdcard.issuer import Issuer, Validity, issue_sd_card
-from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.jose.jws import InMemorySigner
 from sdcard.jose.keys import PublicKey
 from sdcard.key_binding import Challenge, bind
 from sdcard.policy.model import DEFAULT_POLICY
 from sdcard.policy.plan import plan_disclosure
 from sdcard.rules import Rule
-from sdcard.sdjwt.model import SdJwt
+from sdcard.sdjwt.model import DigestAlgorithm, SdJwt
 from sdcard.status_list import Checked, StatusReference, StatusValue
 from sdcard.trust import TrustedIssuers
 

@@ -141,4 +141,4 @@ def test_one_verification_runs_through_few_functions_in_few_files() -> None:
     finally:
         sys.setprofile(None)
     assert len(called) <= 62, sorted(called)
-    assert len({path for path, _ in called}) <= 13, sorted(called)
+    assert len({path for path, _ in called}) <= 12, sorted(called)

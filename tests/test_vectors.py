@@ -30,9 +30,10 @@ from sdcard import (
     verify_presentation,
 )
 from sdcard.errors import Part
-from sdcard.jose.algorithms import DigestAlgorithm, SignatureAlgorithm
+from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS, VECTOR_KEYS, PublicKey
 from sdcard.key_binding import ConsumedByCaller
+from sdcard.sdjwt.model import DigestAlgorithm
 from sdcard.vectors import _RUNNERS, ACCEPTED, KINDS, NEEDS, parse_vector
 from sdcard.vectors.writing import _WRITERS
 from tests.groups import unavailable

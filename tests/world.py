@@ -54,11 +54,11 @@ from sdcard.encoding import JsonObject, JsonValue, encode_base64url, encode_json
 from sdcard.holder import Selection
 from sdcard.io.replay_cache import MemoryChallengeRecord, MemoryReplayRecord
 from sdcard.issuer import Validity
-from sdcard.jose.algorithms import EC_PARAMETERS, DigestAlgorithm, SignatureAlgorithm, private_key_of
+from sdcard.jose.algorithms import EC_PARAMETERS, SignatureAlgorithm, private_key_of
 from sdcard.jose.jws import join_signature
 from sdcard.key_binding import KeyBinding, Unbound
 from sdcard.salts import SALT_BYTES
-from sdcard.sdjwt.model import Disclosure, SdJwt, SdJwtWithKeyBinding, make_disclosure
+from sdcard.sdjwt.model import DigestAlgorithm, Disclosure, SdJwt, SdJwtWithKeyBinding, make_disclosure
 from sdcard.status_list import StatusReference
 from tests.shared import ROOT
 

@@ -13,12 +13,12 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from sdcard.encoding import JsonObject, JsonValue, encode_base64url, encode_json
-from sdcard.jose.algorithms import EC_PARAMETERS, DigestAlgorithm, SignatureAlgorithm, private_key_of
+from sdcard.jose.algorithms import EC_PARAMETERS, SignatureAlgorithm, private_key_of
 from sdcard.jose.jws import join_signature
 from sdcard.jose.keys import public_key
 from sdcard.profile import SD_CARD
 from sdcard.salts import SALT_BYTES
-from sdcard.sdjwt.model import SdJwt, make_disclosure
+from sdcard.sdjwt.model import DigestAlgorithm, SdJwt, make_disclosure
 
 NOW = 1_800_000_000
 ISSUER_ID = "https://registry.example"

@@ -12,12 +12,12 @@ from sdcard.cards.detect import read_card
 from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment
 from sdcard.encoding import JsonObject, JsonValue, encode_json
 from sdcard.issuer import Issuer, Validity, issue_sd_card
-from sdcard.jose.algorithms import DigestAlgorithm, SignatureAlgorithm
+from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.policy.model import DEFAULT_POLICY
 from sdcard.policy.plan import plan_disclosure
 from sdcard.profile import AGENT_SD_JWT_02, SD_CARD
 from sdcard.rules import Rule
-from sdcard.sdjwt.model import SdJwt, SdJwtWithKeyBinding, to_flattened, to_general
+from sdcard.sdjwt.model import DigestAlgorithm, SdJwt, SdJwtWithKeyBinding, to_flattened, to_general
 from vectors import agent_proofs, branches, certificates, issuing, tokens, written
 from vectors.actors import (
     AUDIENCE,

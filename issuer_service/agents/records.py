@@ -142,7 +142,7 @@ class RegistrationRow:
 
     Attributes:
         at: Unix seconds.
-        public_at: Unix seconds from which status lists show that earlier SD-Cards are revoked.
+        public_at: Unix seconds from which status lists show that earlier SD-Cards are revoked; 0 if none are.
         subject: who registers; the owner of a new agent.
         agent_id: the agent.
         card_format, card: the agent's card document, as JSON text; it takes the place of an earlier one.

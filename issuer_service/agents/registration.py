@@ -20,7 +20,7 @@ from issuer_service.agents.nonces import recognize_nonce_of
 from issuer_service.agents.reading import Registration, Terms, read_registration
 from issuer_service.agents.records import IssuedNonce, KeyRow, RegistrationRow
 from issuer_service.agents.schemas import REQUEST, AgreementShown, CardIssued, Registered, StatusShown
-from issuer_service.audit.records import AuditEvent, Possession
+from issuer_service.audit.records import AuditEvent, Possession, Supersedes
 from issuer_service.container import Bounds, Container
 from issuer_service.discovery.records import Audience, DiscoveryRow
 from issuer_service.keys.repository import KeyNotInUse, KeyUse
@@ -225,7 +225,7 @@ def issue_batch(
         change,
         batch_id,
         signer.public_key.thumbprint,
-        container.status.public_at(now),
+        container.status.public_at(now) if registration.supersedes is Supersedes.REVOKE else 0,
         list(zip(cards, statuses, strict=True)),
         discovery_rows(registration, decided_by(container, keys), issuing_step(container.lifetime), subjects.per),
         now,

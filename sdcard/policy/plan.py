@@ -7,7 +7,7 @@ from typing import TypeAlias, cast
 
 from sdcard.acceleration import Template
 from sdcard.cards.model import Card, CardFormat, Criterion, Fact
-from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment, shown
+from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
 from sdcard.paths import ClaimPath, Place, encode_segment
@@ -250,6 +250,16 @@ def terms_of(plan: DisclosurePlan, card_format: CardFormat) -> tuple[Term, ...]:
         texts = _cut(_texts(criterion, card_format.found_by[criterion], document))
         found += [(criterion, text) for text in dict.fromkeys(_normalized(criterion, texts))]
     return tuple(found[:MOST_TERMS])
+
+
+def shown(disclosable: Disclosable) -> JsonValue:
+    """Return the value with every Disclosure, without withheld parts."""
+    if isinstance(disclosable, DisclosableObject):
+        members = disclosable.members.items()
+        return {name: shown(part) for name, (treatment, part) in members if treatment is not Treatment.WITHHELD}
+    if isinstance(disclosable, DisclosableArray):
+        return [shown(part) for treatment, part in disclosable.elements if treatment is not Treatment.WITHHELD]
+    return disclosable
 
 
 def query_terms(criterion: Criterion, text: str) -> tuple[Term, ...]:

@@ -13,11 +13,10 @@ from sdcard import acceleration
 from sdcard.acceleration import PartNode, Template
 from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Layout, Treatment, Varying
 from sdcard.encoding import JsonObject, JsonValue, encode_json
-from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.jose.jws import add_payload
 from sdcard.profile import ELLIPSIS, RESERVED_AT_TOP, SD
 from sdcard.salts import DrawnSalts, SaltPool, SaltSource, draw_salts
-from sdcard.sdjwt.model import encode_disclosures, encode_ending
+from sdcard.sdjwt.model import DigestAlgorithm, encode_disclosures, encode_ending
 
 _PLAIN, _SELECTIVE, _WITHHELD = Treatment
 _DIVIDED = (DisclosableObject, DisclosableArray)

@@ -5,8 +5,10 @@ values, so the same rules apply, ``sd_hash`` included (R-98, R-102). In the gene
 counts. Only ``disclosures`` and ``kb_jwt`` are read from an unprotected header, because it is not signed (R-100).
 """
 
-from collections.abc import Iterable, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from operator import add
 from typing import NamedTuple, TypeAlias
 
@@ -16,11 +18,13 @@ from sdcard.encoding import (
     cut,
     decode_base64url,
     decode_json,
+    encode_alike_base64url,
     encode_base64url,
     encode_json,
     parse_json_object,
 )
 from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.limits import Limits
 from sdcard.profile import SEPARATOR
 from sdcard.rules import Rule
@@ -33,6 +37,60 @@ _WHERE = Where(Part.PRESENTATION)
 _HEAD = 36
 """Base64url characters of a Disclosure's first 27 bytes: ``["``, a salt of 22 characters, ``",`` and one more."""
 _NAMES = frozenset({"payload", "protected", "signature", "signatures"})
+
+
+# -- Digest algorithms of Disclosures and of ``sd_hash`` --------------------------------------------------------------
+
+
+class DigestAlgorithm(StrEnum):
+    """Values of ``_sd_alg``, from the IANA Named Information registry.
+
+    Truncated hashes are unfit (RFC 9901 9.4).
+    """
+
+    SHA_256 = "sha-256"
+    SHA_384 = "sha-384"
+    SHA_512 = "sha-512"
+
+    def digest(self, text: str) -> str:
+        """Digest the ASCII bytes of a text, in base64url (RFC 9901 4.2.3, R-23, R-24)."""
+        return encode_base64url(_HASHES[self](text.encode("ascii")).digest())
+
+    def digests(self, texts: Sequence[str]) -> list[str]:
+        """Compute ``digest`` of each text."""
+        hashed = _HASHES[self]
+        return encode_alike_base64url([one.digest() for one in map(hashed, map(str.encode, texts))])
+
+
+_HASHES: dict[DigestAlgorithm, Callable[[bytes], "hashlib._Hash"]] = {
+    DigestAlgorithm.SHA_256: hashlib.sha256,
+    DigestAlgorithm.SHA_384: hashlib.sha384,
+    DigestAlgorithm.SHA_512: hashlib.sha512,
+}
+
+
+DIGESTS: Mapping[SignatureAlgorithm, DigestAlgorithm] = {
+    **dict.fromkeys(SignatureAlgorithm, DigestAlgorithm.SHA_256),
+    **dict.fromkeys((SignatureAlgorithm.ES384, SignatureAlgorithm.ML_DSA_65), DigestAlgorithm.SHA_384),
+    **dict.fromkeys((SignatureAlgorithm.ES512, SignatureAlgorithm.ML_DSA_87), DigestAlgorithm.SHA_512),
+}
+"""Signature algorithm of an Issuer → the digests of its SD-Cards: the shortest whose collision resistance matches the
+signature (RFC 9901 9.4, R-33; decision 0005)."""
+
+
+def parse_digest_algorithm(value: object, where: Where) -> DigestAlgorithm:
+    """Parse ``_sd_alg``, case-sensitively (RFC 9901 4.1.1, R-13, R-54).
+
+    Raises:
+        Refused: ``sd.alg`` for an unknown name; there is no fallback.
+    """
+    algorithm = next((one for one in _HASHES if one.value == value), None)
+    if algorithm is None:
+        raise Refused(Rule.SD_ALG, where)
+    return algorithm
+
+
+# -- Disclosures ------------------------------------------------------------------------------------------------------
 
 
 class Disclosure(NamedTuple):

@@ -11,13 +11,20 @@ from typing import Any, NamedTuple
 from sdcard import acceleration
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Part, Refused, Where
-from sdcard.jose.algorithms import DigestAlgorithm, parse_digest_algorithm
 from sdcard.jose.jws import Jws, parse_jws
 from sdcard.limits import Limits
 from sdcard.paths import Place
 from sdcard.profile import ELLIPSIS, RESERVED_ANYWHERE, SD, SD_ALG
 from sdcard.rules import Rule
-from sdcard.sdjwt.model import Disclosure, SdJwt, SdJwtWithKeyBinding, parse_disclosure, parse_sd_jwt
+from sdcard.sdjwt.model import (
+    DigestAlgorithm,
+    Disclosure,
+    SdJwt,
+    SdJwtWithKeyBinding,
+    parse_digest_algorithm,
+    parse_disclosure,
+    parse_sd_jwt,
+)
 
 RESERVED_NAMES = RESERVED_ANYWHERE | {SD_ALG}
 """Names that no Disclosure may have."""

@@ -11,11 +11,10 @@ import yaml
 from sdcard import Limits
 from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Treatment
 from sdcard.encoding import JsonObject, JsonValue
-from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.jose.jws import encode_signing_input, join_signature
 from sdcard.paths import Place
 from sdcard.sdjwt.issuance import embed
-from sdcard.sdjwt.model import SdJwt
+from sdcard.sdjwt.model import DigestAlgorithm, SdJwt
 from sdcard.sdjwt.verification import ProcessedPayload, Revealed
 from tests.external.layer import verify_sd_jwt
 from tests.external.vectors import TYPES

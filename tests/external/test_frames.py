@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sdcard.encoding import JsonObject, same_json
-from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.paths import Place
+from sdcard.sdjwt.model import DigestAlgorithm
 from tests.external.frames import (
     Specification,
     at_places,

@@ -16,8 +16,8 @@ from sdcard import (
 )
 from sdcard.errors import Part
 from sdcard.io.replay_cache import MemoryReplayRecord
-from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.jose.jws import parse_jws
+from sdcard.sdjwt.model import DigestAlgorithm
 from tests.external.jws import check_jws
 from tests.external.otherwise import OTHERWISE
 from tests.external.vectors import KEY, manifest, read_json

@@ -9,10 +9,9 @@ from sd_jwt.common import SDObj
 
 from sdcard import Challenge
 from sdcard.encoding import JsonObject, encode_base64url, same_json
-from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.key_binding import bind
 from sdcard.limits import Limits
-from sdcard.sdjwt.model import SdJwt, parse_sd_jwt
+from sdcard.sdjwt.model import DigestAlgorithm, SdJwt, parse_sd_jwt
 from tests.external.node_peers import NodePeer, PeerRefused
 from tests.external.peers import (
     CLAIMS,

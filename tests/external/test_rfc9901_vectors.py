@@ -7,8 +7,7 @@ import pytest
 from sdcard import Refused, Rule
 from sdcard.encoding import same_json
 from sdcard.errors import Part, Where
-from sdcard.jose.algorithms import DigestAlgorithm
-from sdcard.sdjwt.model import parse_disclosure
+from sdcard.sdjwt.model import DigestAlgorithm, parse_disclosure
 from tests.external.vectors import manifest, read_json, run
 
 FOLDER = "rfc9901"

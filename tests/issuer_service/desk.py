@@ -15,14 +15,16 @@ import httpx2
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from sqlalchemy import Connection, insert
+from starlette.routing import BaseRoute, Route
 from starlette.testclient import TestClient
 
 from issuer_service.access import Limit, Scope, create_token
 from issuer_service.agents.records import RegistrationRow, StoredResponse
 from issuer_service.agents.repository import record_registration, record_registrations
-from issuer_service.app import create_app
+from issuer_service.app import ROUTERS, _routes, create_app
 from issuer_service.audit.records import AuditFound, AuditQuery
 from issuer_service.audit.service import find_records, verify_database, verify_state
+from issuer_service.console.endpoints import router as console
 from issuer_service.container import AuditCheckpoints, Container, StatusPublishing
 from issuer_service.db.migrations import upgrade
 from issuer_service.db.tables import registry_keys, status_lists, tokens
@@ -181,6 +183,12 @@ class Unrecorded:
             await database.migrate(lambda connection: connection.execute(insert(tokens), values))
         finally:
             await database.close()
+
+
+def all_routes() -> list[BaseRoute]:
+    """Every route of a registry with a console."""
+    own = [route for route in _routes().routes if isinstance(route, Route)]
+    return [*own, *(route for router in (*ROUTERS, console) for route in router.routes)]
 
 
 class Desk:

@@ -12,8 +12,6 @@ import httpx2
 import pytest
 
 from issuer_service.access import Limit
-from issuer_service.app import _routes
-from issuer_service.console.endpoints import router
 from issuer_service.rate_limit import UNLIMITED, RateLimits
 from issuer_service.settings import ProofPolicy, SubjectPer
 from sdcard import InMemorySigner
@@ -21,7 +19,7 @@ from sdcard.encoding import encode_base64url
 from sdcard.possession import prove_possession
 from tests.issuer_service.console.visitor import Visitor
 from tests.issuer_service.delegation import office as offices
-from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, jwk, on_both_databases, request
+from tests.issuer_service.desk import Desk, OpenDesk, all_routes, assert_refused, jwk, on_both_databases, request
 from tests.world import ISSUER, NOW, key
 
 Route: TypeAlias = tuple[str, str]
@@ -334,7 +332,7 @@ def with_more(desk: Desk, scene: Scene) -> Scene:
 
 
 def routes() -> list[Route]:
-    found: Any = [*_routes().router.routes, *router.routes]
+    found: Any = all_routes()
     return [(method, route.path) for route in found for method in route.methods - {"HEAD"}]
 
 

@@ -14,15 +14,22 @@ import pytest
 from fastapi.routing import APIRoute
 from sqlalchemy import JSON, Connection, String, Text, literal, select
 
-from issuer_service.app import create_app, openapi_document
-from issuer_service.console.endpoints import router as console
+from issuer_service.app import openapi_document
 from issuer_service.db.tables import metadata
 from issuer_service.db.values import StoredJson, StoredText
 from sdcard.delegation import ACCESS_TOKEN_TYPE, TOKEN_EXCHANGE
 from sdcard.errors import Refused
 from sdcard.io.database import open_database
 from tests.issuer_service.console.visitor import Visitor
-from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, on_both_databases, request, request_with_card
+from tests.issuer_service.desk import (
+    Desk,
+    OpenDesk,
+    all_routes,
+    assert_refused,
+    on_both_databases,
+    request,
+    request_with_card,
+)
 from tests.postgres import Cluster
 from tests.shared import ROOT, shared_dir
 
@@ -236,7 +243,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory, postgres: Cluster) -> Iterat
 ROUTES = sorted(
     [
         (method, route.path)
-        for route in [*create_app.__globals__["_routes"]().routes, *console.routes]
+        for route in all_routes()
         if isinstance(route, APIRoute)
         for method in (route.methods or set()) - {"HEAD"}
     ],

@@ -7,10 +7,10 @@ from sdcard import acceleration
 from sdcard.disclosable import DisclosableArray, DisclosableObject, Treatment
 from sdcard.encoding import encode_base64url, encode_json
 from sdcard.errors import Misuse
-from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.profile import RESERVED_AT_TOP
 from sdcard.salts import SALT_BYTES, DrawnSalts, draw_salts
 from sdcard.sdjwt.issuance import describe, embed
+from sdcard.sdjwt.model import DigestAlgorithm
 from tests.kernel.comparing import Difference, same
 from tests.kernel.reading import NAMES, VALUES, value
 

@@ -7,10 +7,9 @@ from typing import Any, TypeVar
 from sdcard import acceleration
 from sdcard.encoding import JsonValue, encode_base64url, encode_json
 from sdcard.errors import Part, Refused
-from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.jose.jws import parse_jws
 from sdcard.limits import Limits
-from sdcard.sdjwt.model import make_disclosure
+from sdcard.sdjwt.model import DigestAlgorithm, make_disclosure
 from sdcard.sdjwt.verification import process_payload
 from tests.kernel.comparing import same, without_kernel
 

@@ -13,6 +13,7 @@ import pytest
 from sdcard import acceleration
 from sdcard.jose.jws import InMemorySigner
 from sdcard.sdjwt.issuance import write_signing_input
+from sdcard.sdjwt.model import DIGESTS
 from tests.kernel.comparing import FUNCTIONS, Difference, same
 from tests.kernel.keys import compare_key, compare_signature
 from tests.kernel.reading import compare_sd_jwt
@@ -120,7 +121,7 @@ def test_salts_that_were_drawn_for_a_kernel_that_declines_are_used_in_python(wor
 
     def written(templates: list[acceleration.Template | None]) -> object:
         drawn.clear()
-        padded, algorithm = plan.policy.padded_size, world.issuer.signer.public_key.algorithm.digest
+        padded, algorithm = plan.policy.padded_size, DIGESTS[world.issuer.signer.public_key.algorithm]
         return write_signing_input(plan.root, templates, algorithm, Salts(), padded, "e30", {}, {"iss": "a"})
 
     python = written([None])

@@ -30,10 +30,11 @@ from sdcard import (
 from sdcard.cards.detect import KNOWN_FORMATS
 from sdcard.encoding import JsonObject, JsonValue, encode_json
 from sdcard.issuer import DEFAULT_LIFETIME, MAX_LIFETIME, MAX_STEP, PreparedSdCard, Validity, issuing_step, linkable_by
-from sdcard.jose.algorithms import DigestAlgorithm, SignatureAlgorithm
+from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.keys import PublicKey
 from sdcard.limits import DEFAULT_LIMITS, MOST_CONTAINERS
 from sdcard.salts import SaltSource
+from sdcard.sdjwt.model import DigestAlgorithm
 from sdcard.status_list import StatusReference
 from tests.sdcard.bad_salts import BadSalts
 from tests.world import AGENT_ID, ISSUER, NOW, World, decode_part, digest, example, key, key_of, payload_of, raises_rule

@@ -23,10 +23,10 @@ from sdcard import (
 from sdcard.errors import Part, Where
 from sdcard.instants import Instant
 from sdcard.io.replay_cache import MemoryChallengeRecord, MemoryReplayRecord
-from sdcard.jose.algorithms import DigestAlgorithm, SignatureAlgorithm
+from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.key_binding import Bound, ConsumedByCaller, KeyBinding, NonceUse, bind
 from sdcard.rules import Rule
-from sdcard.sdjwt.model import SdJwt
+from sdcard.sdjwt.model import DigestAlgorithm, SdJwt
 from tests.sdcard.bad_salts import BadSalts
 from tests.world import (
     AUDIENCE,

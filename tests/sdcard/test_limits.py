@@ -8,8 +8,7 @@ import pytest
 from sdcard import Limits, Misuse
 from sdcard.encoding import JsonValue, decode_json, encode_base64url, encode_json, parse_json
 from sdcard.errors import Part, Where
-from sdcard.jose.algorithms import DigestAlgorithm
-from sdcard.sdjwt.model import make_disclosure
+from sdcard.sdjwt.model import DigestAlgorithm, make_disclosure
 from sdcard.sdjwt.verification import process_payload
 from tests.world import raises_rule
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 from sdcard import DEFAULT_POLICY, Card, Refused
 from sdcard.cards.detect import read_card
-from sdcard.disclosable import shown
 from sdcard.encoding import JsonObject, JsonValue
-from sdcard.policy.plan import plan_disclosure
+from sdcard.policy.plan import plan_disclosure, shown
 from tests.sdcard.cards.agentcard.cards import mcp, readme
 from tests.world import MovableClock, RecordingSalts, WorldIssuer, example, key
 

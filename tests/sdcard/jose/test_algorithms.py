@@ -10,8 +10,9 @@ from sdcard import InMemorySigner, Misuse, Refused, parse_public_jwk
 from sdcard.encoding import decode_base64url, encode_base64url
 from sdcard.errors import Part, Where
 from sdcard.jose import algorithms as key_types
-from sdcard.jose.algorithms import DigestAlgorithm, SignatureAlgorithm, parse_digest_algorithm
+from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.keys import PUBLISHED_KEYS, public_key
+from sdcard.sdjwt.model import DigestAlgorithm, parse_digest_algorithm
 from sdcard.trust import parse_key_set
 from tests.world import REMOVED, changed, key, key_of, raises_rule
 

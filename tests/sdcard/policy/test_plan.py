@@ -17,12 +17,12 @@ from sdcard import (
 )
 from sdcard.cards.detect import KNOWN_FORMATS, read_card
 from sdcard.cards.model import CardFormat, Criterion
-from sdcard.disclosable import DisclosableArray, DisclosableObject, Treatment, shown, treatments
+from sdcard.disclosable import DisclosableArray, DisclosableObject, Treatment, treatments
 from sdcard.encoding import JsonObject, same_json
 from sdcard.paths import ClaimPath, Place
 from sdcard.policy.context import DisclosureContext
 from sdcard.policy.document import read_policy
-from sdcard.policy.plan import MOST_TERMS, Term, explain, query_terms, terms_of
+from sdcard.policy.plan import MOST_TERMS, Term, explain, query_terms, shown, terms_of
 from tests.sdcard.cards.agentcard.cards import whole as agentcard
 from tests.world import World, example, payload_of, raises_rule, without
 

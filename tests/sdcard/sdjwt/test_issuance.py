@@ -13,11 +13,10 @@ from sdcard.encoding import JsonObject, JsonValue, encode_base64url, encode_json
 from sdcard.errors import Part as Document
 from sdcard.errors import Where
 from sdcard.io.system import SystemSalts
-from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.salts import SALT_BYTES, SaltPool
 from sdcard.sdjwt.issuance import Embedded, embed
-from sdcard.sdjwt.model import Disclosure, parse_disclosure
+from sdcard.sdjwt.model import DigestAlgorithm, Disclosure, parse_disclosure
 from sdcard.sdjwt.verification import process_payload
 from tests.groups import examples
 from tests.world import RecordingSalts, at_once, digest

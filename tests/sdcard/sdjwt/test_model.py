@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from sdcard import Misuse, Unbound, accept_sd_card, to_flattened, to_general
 from sdcard.encoding import JsonValue, encode_base64url, encode_json, same_json
 from sdcard.errors import Part, Where
-from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.limits import Limits
 from sdcard.salts import SALT_BYTES
 from sdcard.sdjwt.model import (
+    DigestAlgorithm,
     SdJwt,
     SdJwtWithKeyBinding,
     encode_disclosures,

@@ -10,12 +10,11 @@ from sdcard import SD_CARD, Misuse, Refused
 from sdcard.encoding import JsonObject, encode_base64url, encode_json, same_json
 from sdcard.errors import Part, Where
 from sdcard.instants import MAX_INSTANT
-from sdcard.jose.algorithms import DigestAlgorithm
 from sdcard.jose.claims import check_addressed, parse_confirmed_key
 from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.profile import NEVER_SELECTIVE
-from sdcard.sdjwt.model import Disclosure, SdJwt
+from sdcard.sdjwt.model import DigestAlgorithm, Disclosure, SdJwt
 from sdcard.sdjwt.verification import process_payload, read_unverified
 from tests.world import AUDIENCE, NOW, REMOVED, World, digest, key, raises_rule, seal_claim, seal_element, unsigned
 
