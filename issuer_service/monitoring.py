@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 # what was sent, or a secret, so an exception is logged by its type and the places it passed. Of what other libraries
 # log, the first line is kept, and nothing below a warning.
 
-LogFormat: TypeAlias = Literal["json", "console"]
+LogFormat: TypeAlias = Literal["auto", "json", "console"]
 LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 
 _OURS = ("issuer_service", "sdcard")
@@ -52,9 +52,13 @@ _MOST_FRAMES = 8
 
 @contextmanager
 def logging_to(stream: IO[str] | None, form: LogFormat, level: LogLevel) -> Iterator[None]:
-    """Log there for as long as the block lasts; None is standard error as it is then."""
+    """Log there for as long as the block lasts; None is standard error as it is then.
+
+    ``auto`` is ``console`` on a terminal, else ``json``.
+    """
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(formatter(form))
+    is_for_people = form == "console" or (form == "auto" and handler.stream.isatty())
+    handler.setFormatter(formatter("console" if is_for_people else "json"))
     root = logging.getLogger()
     before = {name: logging.getLogger(name).level for name in (*_OURS, "")}
     root.addHandler(handler)
@@ -71,7 +75,7 @@ def logging_to(stream: IO[str] | None, form: LogFormat, level: LogLevel) -> Iter
 
 def formatter(form: LogFormat) -> logging.Formatter:
     """Renders a record of ``logging``, with what its ``extra`` says, on one line."""
-    renderer: Processor = structlog.processors.JSONRenderer() if form == "json" else _render_for_people
+    renderer: Processor = _render_for_people if form == "console" else structlog.processors.JSONRenderer()
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[
             structlog.stdlib.add_log_level,

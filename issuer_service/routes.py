@@ -65,6 +65,7 @@ class Problem(BaseModel):
     detail: str
     rule: str
     where: str
+    advice: str
     findings: list[FindingShown]
 
 

@@ -115,7 +115,7 @@ class Settings(BaseSettings):
         delegation_approval_seconds: Time to approve a sensitive scope and use the approval.
         console: Whether the console for people is served at ``/console``.
         metrics_port: Port on 127.0.0.1 for Prometheus (``/metrics``). Default: none.
-        log_format: ``json``, one object a line, or ``console``, for people.
+        log_format: ``json``, one object a line; ``console``, for people; ``auto``, for people on a terminal, else JSON.
         log_level: Lowest level in the log: ``debug``, ``info`` (every request), ``warning`` or ``error``.
     """
 
@@ -163,7 +163,7 @@ class Settings(BaseSettings):
     delegation_approval_seconds: int = Field(default=3_600, ge=1, le=604_800)
     console: bool = False
     metrics_port: int | None = Field(default=None, ge=1, le=65_535)
-    log_format: LogFormat = "json"
+    log_format: LogFormat = "auto"
     log_level: LogLevel = "info"
 
     @property
@@ -218,7 +218,7 @@ FILE_VARIABLE = "SDCARD_CONFIG"
 """Names the TOML file."""
 MASK = "********"
 
-_OTHER_VARIABLES = {FILE_VARIABLE, "SDCARD_TOKEN"}
+_OTHER_VARIABLES = {FILE_VARIABLE, "SDCARD_TOKEN", "SDCARD_REGISTRY", "SDCARD_CLIENT"}
 """Those that the commands for clients read."""
 _MOST_BYTES = 65_536
 _PLACEHOLDERS = {

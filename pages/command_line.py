@@ -6,23 +6,47 @@ from typing import Any
 
 import typer
 
-from sdcard.cli.app import app, example_of
+from sdcard.cli.app import SECTIONS, app, example_of
 
 _HEAD = """# Command line
 
 <!-- Written by `python -m pages`; a test proves it current. -->
 
-All have `--help` with an example, and those that answer with facts have `--json`, for programs. Exit
-status: 0 yes, 1 refused, 2 misuse, 70 a bug of ours.
+Every command has `--help` with an example. Commands that return data have `--json`. Exit status: 0 success, 1 refused,
+2 misuse, 70 a bug. `python -m sdcard` is the same command.
 
-Colours and progress are for terminals: there are none in pipes, with `TERM=dumb`, and no colours with `NO_COLOR`.
+- A refusal or error says what is wrong, where, and what to do. `sdcard verify --explain` shows every rule with its
+  outcome, and what was presented beside what is expected.
+- Commands that destroy something ask on a terminal. Elsewhere they are refused without `--yes`.
+- `-` is standard input where the argument is `FILE|-`. It is refused for every other file.
+- Indices begin with 0, as in `skills.0`.
+- Output in a pipe or file has no colours, no progress and no wrapped messages. `NO_COLOR` and `TERM=dumb` are followed.
+
+## Client profile
+
+`SDCARD_REGISTRY` is the default of `--registry`, and `SDCARD_TOKEN` has the bearer token. A TOML file has more
+defaults: the file that `SDCARD_CLIENT` names, or `sdcard/client.toml` in `XDG_CONFIG_HOME` or `~/.config`. Options
+override the
+environment, and the environment overrides the file. Others must not be able to change the file. Its files are relative
+to its folder. Decisions, such as `--status` and `--unbound`, are never in a profile, and `sdcard mcp` reads none.
+
+```toml
+registry = "https://registry.example"
+token_file = "token"
+key = "agent.jwk"
+out = "cards"
+trust = "cards/trust.json"
+```
+
+It can also have `issuer` and `trust_signer`.
+
+## Completion
 
 `sdcard --install-completion` sets up completion for the shell it is called from: bash, zsh or fish. To look at the
 script first, or for another shell: `_SDCARD_COMPLETE=source_zsh sdcard`. Beside commands, options and files it knows
 contexts, profiles, algorithms, formats, and what keys and tokens are for.
 
-| command | what it does |
-|---|---|
+## Commands
 """
 
 
@@ -30,8 +54,11 @@ def command_line_page() -> str:
     """The page."""
     commands = list(leaves(typer.main.get_command(app), "sdcard"))
     text = _HEAD
-    for name, command in commands:
-        text += f"| [`{name}`](#{name.replace(' ', '-')}) | {_cell(_what(command))} |\n"
+    for title, names in SECTIONS.items():
+        text += f"\n**{title}**\n\n| command | what it does |\n|---|---|\n"
+        listed = [one for name in names for one in commands if one[0].split()[1] == name]
+        for name, command in listed:
+            text += f"| [`{name}`](#{name.replace(' ', '-')}) | {_cell(_what(command))} |\n"
     return text + "".join(_section(name, command) for name, command in commands)
 
 

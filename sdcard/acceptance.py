@@ -169,21 +169,21 @@ def check_issued(
     claims = processed.claims
     check_in_clear(processed, profile.required)
     check_terms(claims, acceptance, now, audience)
-    if "vct" in claims and _text(claims, "vct") not in profile.accepted_vcts:
+    if "vct" in claims and check_text(claims, "vct") not in profile.accepted_vcts:
         raise Refused(Rule.VCT, _WHERE.within("vct"), f"Profile: {profile.name}.")
     holder_key = parse_confirmed_key(claims.get(CNF), _CNF, cache)
     check_not_published(holder_key, acceptance.published_keys, _KEY)
     issued = IssuedSdCard(
-        issuer=_text(claims, "iss"),
-        subject=_text(claims, "sub"),
+        issuer=check_text(claims, "iss"),
+        subject=check_text(claims, "sub"),
         issued_at=read_numeric_date(claims, "iat", _WHERE),
         expires_at=read_numeric_date(claims, "exp", _WHERE),
         holder_key=holder_key,
-        vct=_text(claims, "vct") if "vct" in claims else None,
+        vct=check_text(claims, "vct") if "vct" in claims else None,
         not_before=read_numeric_date(claims, "nbf", _WHERE) if "nbf" in claims else None,
         audience=read_audiences(claims, _WHERE) if "aud" in claims else (),
         token_id=required_text(claims, "jti", _WHERE) if "jti" in claims else None,
-        card_format=_text(claims, "card_format") if "card_format" in claims else None,
+        card_format=check_text(claims, "card_format") if "card_format" in claims else None,
         members=card_members(claims),
         verified=VerifiedSdJwt(processed, sd_jwt, sd_hash or processed.algorithm.digest(str(sd_jwt))),
     )
@@ -252,7 +252,12 @@ def card_members(claims: JsonObject) -> JsonObject:
     return {name: claims[name] for name in filterfalse(RESERVED_AT_TOP.__contains__, claims)}
 
 
-def _text(claims: JsonObject, name: str) -> str:
+def check_text(claims: JsonObject, name: str) -> str:
+    """Return a claim that is a text and not empty.
+
+    Raises:
+        Refused: ``claim.type`` or ``claim.value``, at the claim.
+    """
     value = claims.get(name)
     if not isinstance(value, str):
         raise Refused(Rule.CLAIM_TYPE, _WHERE.within(name), "The claim must be a string.")

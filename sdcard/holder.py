@@ -126,7 +126,7 @@ def select_paths(held: HeldSdCard, paths: Iterable[ClaimPath]) -> Selection:
     for number, claim_path in enumerate(paths):
         found = claim_path.find(claims)
         if not found:
-            raise Refused(Rule.SELECTION, Where(Part.REQUEST, ("paths", number)))
+            raise Refused(Rule.SELECTION, Where(Part.REQUEST, ("paths", number)), claim_path.hint(claims))
         wanted.update(found)
     return _select(held, wanted)
 

@@ -25,6 +25,8 @@ ANY = "*"
 _SEGMENT = re.compile(r'"(?:[^"\\]|\\.)*"|[^."]+')
 _MAX_TEXT = 1024
 """Characters. Senders choose paths, and the work for an unknown name grows faster than its length."""
+_MOST_NEAR = 64
+"""Characters of a name that is compared with known ones."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,5}")
 
@@ -74,6 +76,18 @@ class ClaimPath:
                 return []
             here = here[segment]
         return [place]
+
+    def hint(self, value: JsonValue) -> str:
+        """Say where a path leaves a value in which it finds nothing."""
+        here = [value]
+        for number, segment in enumerate(self.segments):
+            inner = ClaimPath((segment,))
+            found = [one for container in here for one in inner.values(container)]
+            if not found:
+                above = f" of {ClaimPath(self.segments[:number])}" if number else ""
+                return _what_is_there(here, segment, above)
+            here = found
+        return ""
 
     def parts(self, value: JsonValue) -> list[tuple[Place, JsonValue]]:
         """List the places in the value that the path matches, with their values."""
@@ -152,6 +166,33 @@ class PathNode:
                 parts[segment] = PathNode()
             nodes.append(parts[segment])
         return nodes
+
+
+def _what_is_there(containers: list[JsonValue], segment: Segment, above: str) -> str:
+    lists = [one for one in containers if isinstance(one, list)]
+    if isinstance(segment, int) and lists:
+        size = max(map(len, lists))
+        return f"The elements{above} are counted from 0 to {size - 1}." if size else f"There are no elements{above}."
+    names = {name for one in containers if isinstance(one, dict) for name in one}
+    return did_you_mean(str(segment), names)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a question that names a similar known name, or nothing.
+
+    Similar is a name with one character more, less or different.
+    """
+    if len(name) > _MOST_NEAR:
+        return ""
+    near = {variant: one for one in sorted(known) if len(one) <= _MOST_NEAR for variant in _variants(one)}
+    found = next((near[variant] for variant in _variants(name) if variant in near), None)
+    return f"Did you mean {encode_segment(found)}?" if found is not None else ""
+
+
+def _variants(name: str) -> Iterable[str]:
+    """Return a name without case and separators, then each time without one character."""
+    plain = name.casefold().replace("_", "").replace("-", "")
+    return [plain, *(plain[:at] + plain[at + 1 :] for at in range(len(plain)))] if len(plain) > 2 else [plain]
 
 
 def _are_same(mine: Segment, theirs: Segment) -> bool:

@@ -8,6 +8,7 @@ from tests.sources import PRODUCT
 LONGEST = 800
 WHOLE = {
     "sdcard/cli/test_hostile_cards.py": "one hostile card, shown by every command that prints of a card",
+    "sdcard/cli/test_mistakes.py": "what people did wrong at the command line, through every command",
     "sdcard/cli/test_story.py": "a working day at the command line, through many commands",
     "sdcard/io/test_plaintext.py": "every client refuses http to another machine",
     "sdcard/test_agility.py": "each algorithm of an Issuer with each of a Holder, from issuance to verification",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from sdcard.advice import ADVICE
 from sdcard.rules import Rule
 from sdcard.vectors import Vector
 from vectors.rows import ELSEWHERE, cited, in_order
@@ -20,11 +21,12 @@ _RULES = """# Rules
 
 <!-- Written by `python -m pages`; the tests prove it current. -->
 
-Every reason to refuse: its id, what it says, the section that decides, which function raises it, and the
-[vectors](vectors.md) that show it. Ids are never renamed and never reused.
+Every reason to refuse: its id, what it says, what to do about it, the section that decides, which function raises it,
+and the [vectors](vectors.md) that show it. Ids are never renamed and never reused. The command line, problem documents
+(`advice`), MCP and the inspector say the same about what to do.
 
-| rule | it says | standard | raised by | vectors |
-|---|---|---|---|---|
+| rule | it says | what to do | standard | raised by | vectors |
+|---|---|---|---|---|---|
 """
 _ROWS = """
 ## The standards, row by row
@@ -61,7 +63,9 @@ def rules_page(vectors: Mapping[str, Vector], not_triggered: Mapping[Rule, str])
     text = _RULES
     for rule in Rule:
         shown = _links(showing[rule]) or f"none: {not_triggered[rule]}"
-        text += f"| `{rule}` | {rule.sentence} | {rule.standard} | {_code(raising[rule])} | {shown} |\n"
+        text += (
+            f"| `{rule}` | {rule.sentence} | {ADVICE[rule]} | {rule.standard} | {_code(raising[rule])} | {shown} |\n"
+        )
     text += _ROWS
     for row, section in in_order():
         rules = sorted({rule for name in showing[row] for rule in vectors[name].rules})
@@ -73,7 +77,9 @@ def rules_page(vectors: Mapping[str, Vector], not_triggered: Mapping[Rule, str])
 @cache
 def parts() -> Sequence[Part]:
     """Everything in our packages that has a docstring or names a rule."""
+    explaining = ROOT / "sdcard" / "cli" / "explain.py"  # it repeats the checks of others
     files = [file for package in ("sdcard", "issuer_service") for file in sorted((ROOT / package).rglob("*.py"))]
+    files.remove(explaining)
     return tuple(
         part
         for file in files

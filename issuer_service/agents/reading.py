@@ -32,7 +32,7 @@ from sdcard.errors import Finding, Level, Part, Refused, Where
 from sdcard.instants import FreshnessWindow, Instant
 from sdcard.jose.keys import PublicKey, check_not_published, parse_public_jwk
 from sdcard.limits import Limits
-from sdcard.policy.context import Partner
+from sdcard.policy.context import FEDERATION, Partner
 from sdcard.policy.model import DisclosurePolicy
 from sdcard.policy.plan import DisclosurePlan, plan_disclosure
 from sdcard.possession import verify_possession
@@ -322,10 +322,13 @@ def _no_agreement(plan: DisclosurePlan, document: Mapping[str, Any], number: int
 
     Unknown, expired and coming agreements look alike from here.
     """
-    if plan.agreement or "partner" not in document["disclosure_contexts"][number]:
+    names_partner = "partner" in document["disclosure_contexts"][number]
+    if plan.agreement or not (names_partner or plan.context == FEDERATION.name):
         return []
-    hint = "The SD-Card shows what it would show to anybody. Ask the operator if something else was agreed."
-    return [Finding(Rule.AGREEMENT_NONE, _CONTEXTS.within(number, "partner"), hint, Level.WARNING)]
+    hint = "The SD-Card shows what it would show to anybody, as public does. "
+    hint += "Ask the operator if something else was agreed." if names_partner else "Name the partner of an agreement."
+    place = "partner" if names_partner else "context"
+    return [Finding(Rule.AGREEMENT_NONE, _CONTEXTS.within(number, place), hint, Level.WARNING)]
 
 
 def _nothing_behind(plan: DisclosurePlan, document: Mapping[str, Any], number: int) -> list[Finding]:

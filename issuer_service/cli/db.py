@@ -96,7 +96,9 @@ def registry_group() -> None:
 
 @registry_app.command("import")
 def import_file(
-    file: Annotated[str, typer.Argument(help="JSON lines: agent_id, card, public_key; `-` is standard input.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE|-", help="JSON lines: agent_id, card, public_key; - is standard input.")
+    ],
     subject: Annotated[str, typer.Option(help="Who will own the agents: a token's subject.")],
     context: Annotated[
         list[str] | None,

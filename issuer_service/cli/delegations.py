@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from issuer_service.cli.serve import ConfigFile, DatabaseUrl, read_settings, run_on_database
-from sdcard.cli.options import SECONDS_PER_DAY, AsJson
+from sdcard.cli.options import SECONDS_PER_DAY, AsJson, Yes, confirm
 from sdcard.cli.output import print_json, print_lines, print_result, show_instant
 from sdcard.delegation import MOST_SCOPES, is_agent, is_scope
 from sdcard.errors import Misuse
@@ -101,6 +101,7 @@ def list_grants(database_url: DatabaseUrl = None, config: ConfigFile = None, as_
 @grants.command("remove")
 def remove(
     grant_id: Annotated[str, typer.Argument(help="Which one; `sdcard grants list` shows them.")],
+    yes: Yes = False,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
@@ -109,6 +110,7 @@ def remove(
     sdcard grants remove c2b1d1a5f0f64d40a1f6a2d1a7f3b9e0"""
     from issuer_service.delegation import repository
 
+    confirm(f"This removes the grant {grant_id}, and ends every chain with it, for ever.", yes)
     now = int(SystemClock().now())
     row = _on(lambda database: database.change(repository.remove_grant, grant_id, now), database_url, config)
     if row is None:

@@ -8,7 +8,7 @@ import typer
 
 from issuer_service.cli.serve import ConfigFile, DatabaseUrl, key_uses, read_settings, run_on_database
 from sdcard.cli.keys import AlgorithmName, find_algorithm
-from sdcard.cli.options import AsJson
+from sdcard.cli.options import AsJson, Yes, confirm
 from sdcard.cli.output import print_json, print_lines, print_result, show_instant
 from sdcard.errors import Misuse
 from sdcard.io.system import SystemClock
@@ -212,14 +212,14 @@ _KID_FIRST = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 @app.command("remove", context_settings=_KID_FIRST)
 def remove(
     kid: Annotated[str, typer.Argument(help="Which key; `sdcard keys list` shows them.")],
-    yes: Annotated[bool, typer.Option("--yes", help="Do it, knowing what breaks.")] = False,
+    yes: Yes = False,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Remove a key that others may have, at once: what it signed counts no more.
 
-    Says what breaks; needs --yes.
+    Says what breaks, and asks.
 
     Example: sdcard keys remove 0fXxVtIjNtAJvaeM9Nf4n9ZDHoQCj-3zIkSPj5SlIeI --yes
     """
@@ -229,8 +229,7 @@ def remove(
     settings, now = read_settings(config, database_url=database_url), SystemClock().now()
     row = service.find_key(_on_database(lambda database: database.read(read_keys), settings), kid)
     breaks = service.what_breaks(row, now)
-    if not yes:
-        raise Misuse(f"{breaks} Add --yes to do it")
+    confirm(breaks, yes)
     _on_vault(lambda database, vault: service.remove(database, vault, kid, now), settings)
     print_result(as_json, {"removed": kid, "breaks": breaks}, f"{kid} is removed. {breaks}")
 

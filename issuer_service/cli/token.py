@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from issuer_service.cli.serve import ConfigFile, DatabaseUrl, read_settings, run_on_database, scopes
-from sdcard.cli.options import SECONDS_PER_DAY, AsJson, complete_contexts
+from sdcard.cli.options import SECONDS_PER_DAY, AsJson, Yes, complete_contexts, confirm
 from sdcard.cli.output import console, print_json, print_lines, print_result, show_instant, table
 from sdcard.errors import Misuse
 from sdcard.instants import MAX_SKEW, Instant, Lifetime
@@ -125,6 +125,7 @@ def _until(made_at: int, ends_at: int, now: Instant) -> str:
 @app.command("withdraw")
 def withdraw(
     name: Annotated[str, typer.Argument(help="Which token; `sdcard token list` shows their names.")],
+    yes: Yes = False,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
@@ -135,6 +136,7 @@ def withdraw(
     """
     from issuer_service.access import withdraw_token
 
+    confirm(f"This ends the token {name} for ever.", yes)
     url = read_settings(config, database_url=database_url).database_url
     token = run_on_database(lambda database: withdraw_token(database, name, SystemClock().now()), url)
     print_result(

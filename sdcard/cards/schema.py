@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import MOST_FINDINGS, Finding, Level, Where
+from sdcard.paths import did_you_mean
 from sdcard.rules import Rule
 from sdcard.urls import is_loopback
 
@@ -230,7 +231,7 @@ class Object:
         known = {spelling for name in (*self.members, *self.legacy) for spelling in _spellings(name)}
         unknown = (name for name, content in value.items() if name not in known and content is not None)
         for name in islice(unknown, MOST_FINDINGS + 1):
-            hint = "The specification has no such member; it is kept unchanged."
+            hint = f"The specification has no such member; it is kept unchanged. {did_you_mean(name, known)}".rstrip()
             yield Finding(Rule.CARD_MEMBER_UNKNOWN, where.within(name), hint, Level.NOTE)
 
 

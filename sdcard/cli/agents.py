@@ -19,9 +19,14 @@ from sdcard.cli.options import (
     OutDirectory,
     RegistryAddress,
     Supersedes,
+    Timeout,
     TokenFile,
+    Yes,
     complete_contexts,
-    read_token,
+    confirm,
+    confirm_superseding,
+    connect,
+    wait_until_ready,
 )
 from sdcard.cli.output import (
     cell,
@@ -35,7 +40,7 @@ from sdcard.cli.output import (
     write_private_file,
 )
 from sdcard.encoding import JsonObject, JsonValue, encode_json
-from sdcard.errors import Misuse
+from sdcard.errors import Misuse, Part
 from sdcard.holder import accept_sd_card
 from sdcard.io.system import SystemClock
 from sdcard.jose.jws import Signer
@@ -47,7 +52,6 @@ from sdcard.trust import TrustedIssuers
 if TYPE_CHECKING:
     from sdcard.io.registry_answers import IssuedAnswer, Registered
     from sdcard.io.registry_client import Registry
-
 
 # -- ``sdcard register``: register an agent's card, and keep the SD-Cards ---------------------------------------------
 
@@ -75,22 +79,24 @@ def register(
     issuer: IssuerName = None,
     partner: Annotated[str | None, typer.Option(help="For whom the context federation is.")] = None,
     supersedes: Supersedes = "run_out",
+    yes: Yes = False,
+    timeout: Timeout = 60,
     token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Register an agent card and keep the SD-Cards."""
     from sdcard.io.key_files import load_signer
-    from sdcard.io.registry_client import Registry
 
     signers = [load_signer(file) for file in key]
     keys = [signer.public_key for signer in signers]
     contexts = [_context(text, partner) for text in context]
     if partner is not None and not any("partner" in one for one in contexts):
         raise Misuse("--partner is for the context federation, which was not asked for")
-    body = _body(read_bytes(card), agent_id, keys, contexts)
-    check_supersedes(supersedes)
+    body = _body(read_bytes(card, Part.CARD), agent_id, keys, contexts)
+    confirm_superseding(supersedes, agent_id, yes)
     files = card_files([one["context"] for one in contexts], keys, out)
-    client = Registry(registry, read_token(token_file))
+    client = connect(registry, token_file)
+    wait_until_ready(client, timeout)
     issuers, trust = client.issuer(issuer)
     trust_file = write_trust(out, trust)
     asked = list(dict.fromkeys(place.context for place in files))
@@ -122,12 +128,6 @@ def save_cards(
         print_json(_document(answer, files, trust))
     else:
         _show(answer, files, trust)
-
-
-def check_supersedes(text: str) -> None:
-    """Refuse a value of ``--supersedes`` that the registry does not know."""
-    if text not in ("revoke", "run_out"):
-        raise Misuse("--supersedes is revoke or run_out")
 
 
 def _context(text: str, partner: str | None) -> dict[str, Any]:
@@ -226,9 +226,7 @@ def _status_change(action: str) -> Callable[..., None]:
         token_file: TokenFile = None,
         as_json: AsJson = False,
     ) -> None:
-        from sdcard.io.registry_client import Registry
-
-        answer = Registry(registry, read_token(token_file)).change_status(action, agent, batch_id, context)
+        answer = connect(registry, token_file).change_status(action, agent, batch_id, context)
         print_result(
             as_json,
             {"agent_id": agent, "action": action, "changed": answer.changed, "public_at": answer.public_at},
@@ -239,7 +237,23 @@ def _status_change(action: str) -> Callable[..., None]:
     return command
 
 
-revoke, suspend, reinstate = map(_status_change, ("revoke", "suspend", "reinstate"))
+suspend, reinstate, _revoke = map(_status_change, ("suspend", "reinstate", "revoke"))
+
+
+def revoke(
+    agent: AgentId,
+    registry: RegistryAddress,
+    batch_id: BatchId = None,
+    context: OnlyContext = None,
+    yes: Yes = False,
+    token_file: TokenFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Revoke SD-Cards."""
+    of = "".join(f" of this {what}" for what, given in (("Batch", batch_id), ("context", context)) if given)
+    confirm(f"This revokes the SD-Cards of {agent}{of} for ever; `sdcard suspend` can be undone.", yes)
+    _revoke(agent, registry, batch_id, context, token_file, as_json)
+
 
 # -- ``sdcard agents`` ------------------------------------------------------------------------------------------------
 
@@ -257,10 +271,8 @@ def list_agents(registry: RegistryAddress, token_file: TokenFile = None, as_json
 
     Example: sdcard agents list --registry https://registry.example
     """
-    from sdcard.io.registry_client import Registry
-
     left_out = list[str]()
-    found = list(Registry(registry, read_token(token_file)).agents(left_out.append))
+    found = list(connect(registry, token_file).agents(left_out.append))
     if as_json:
         print_json({"agents": [asdict(one) for one in found], **({"left_out": left_out} if left_out else {})})
     else:
@@ -287,9 +299,7 @@ def show(agent: AgentId, registry: RegistryAddress, token_file: TokenFile = None
 
     Example: sdcard agents show georoute --registry https://registry.example
     """
-    from sdcard.io.registry_client import Registry
-
-    print_json(Registry(registry, read_token(token_file)).agent(agent))
+    print_json(connect(registry, token_file).agent(agent))
 
 
 @app.command("renew")
@@ -300,6 +310,7 @@ def renew(
     out: OutDirectory,
     issuer: IssuerName = None,
     supersedes: Supersedes = "run_out",
+    yes: Yes = False,
     if_expiring: Annotated[
         bool, typer.Option("--if-expiring", help="Do nothing while more than half of their lifetime is left.")
     ] = False,
@@ -310,16 +321,16 @@ def renew(
     sdcard agents renew georoute --registry https://registry.example --key agent.jwk --out cards"""
     from sdcard.io.agent import is_folder_due
     from sdcard.io.key_files import load_signer
-    from sdcard.io.registry_client import Registry
     from sdcard.io.system import SystemClock
 
     keys = [load_signer(file).public_key for file in key]
-    check_supersedes(supersedes)
-    if if_expiring and not is_folder_due(out, keys, SystemClock()):
+    is_due = not if_expiring or is_folder_due(out, keys, SystemClock())
+    confirm_superseding(supersedes, agent, yes or not is_due)
+    if not is_due:
         told = f"not renewed: the SD-Cards in {out} have more than half of their lifetime left"
         print_result(as_json, {"agent_id": agent, "renewed": False}, told)
         return
-    client = Registry(registry, read_token(token_file))
+    client = connect(registry, token_file)
     issuers, trust = client.issuer(issuer)
     contexts, thumbprints = client.asked(agent)
     if set(thumbprints) != {one.thumbprint for one in keys}:
@@ -338,6 +349,7 @@ def change_keys(
     out: OutDirectory,
     issuer: IssuerName = None,
     supersedes: Supersedes = "revoke",
+    yes: Yes = False,
     token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -346,12 +358,11 @@ def change_keys(
     Example: sdcard agents change-keys georoute --registry https://registry.example --key new.jwk --out cards
     """
     from sdcard.io.key_files import load_signer
-    from sdcard.io.registry_client import Registry
 
     signers = [load_signer(file) for file in key]
     keys = [signer.public_key for signer in signers]
-    check_supersedes(supersedes)
-    client = Registry(registry, read_token(token_file))
+    confirm_superseding(supersedes, agent, yes)
+    client = connect(registry, token_file)
     issuers, trust = client.issuer(issuer)
     contexts, _ = client.asked(agent)
     files = _card_files(contexts, keys, out)
@@ -366,16 +377,17 @@ def change_keys(
 
 
 @app.command("delete")
-def delete(agent: AgentId, registry: RegistryAddress, token_file: TokenFile = None, as_json: AsJson = False) -> None:
+def delete(
+    agent: AgentId, registry: RegistryAddress, yes: Yes = False, token_file: TokenFile = None, as_json: AsJson = False
+) -> None:
     """Revoke all SD-Cards of an agent and have the registry forget it.
 
     Its id and keys stay yours.
 
     Example: sdcard agents delete georoute --registry https://registry.example
     """
-    from sdcard.io.registry_client import Registry
-
-    revoked = Registry(registry, read_token(token_file)).delete(agent)
+    confirm(f"This revokes all SD-Cards of {agent} for ever, and the registry forgets its card.", yes)
+    revoked = connect(registry, token_file).delete(agent)
     document = {"agent_id": agent, "deleted": True, "revoked": revoked}
     print_result(as_json, document, f"deleted {agent}: {revoked} SD-Cards revoked")
 

@@ -14,6 +14,8 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
+from sdcard.cli.invocation import check_arguments
+
 EXIT_REFUSED: Final = 1
 EXIT_MISUSE: Final = 2
 EXIT_BUG: Final = 70
@@ -30,9 +32,14 @@ _BREAK = " \\\n      "
 
 
 def set_out(command: Any) -> Any:
-    """Move the examples of a command, and of its subcommands, to the end of the help."""
+    """Move the examples of a command to the end, and check its arguments.
+
+    This includes its subcommands.
+    """
     for one in getattr(command, "commands", {}).values():
         set_out(one)
+    if not hasattr(command, "commands"):
+        check_arguments(command)
     text, _, example = " ".join((command.help or "").split()).partition(_MARK)
     command.help, command.short_help = text, first_sentence(text)
     if example:
@@ -113,6 +120,7 @@ class JoinedGroup(TyperGroup):
     """A command group that gets further commands from the entry point of its name."""
 
     _is_joined = False
+    _own: frozenset[str] = frozenset()
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Find a command of the group, or of the entry point."""
@@ -125,9 +133,18 @@ class JoinedGroup(TyperGroup):
         self._join()
         return super().list_commands(ctx)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands on files, then those on the registry's database."""
+        self._join()
+        for title, is_own in (("Commands on files", True), ("Commands on the registry's database", False)):
+            with formatter.section(title):
+                listed = [(name, one) for name, one in self.commands.items() if (name in self._own) is is_own]
+                formatter.write_dl([(name, one.get_short_help_str(_WIDTH)) for name, one in listed])
+
     def _join(self) -> None:
         if not self._is_joined:
             joined = make_command(load_joined(str(self.name)), str(self.name), self.help)
+            self._own = frozenset(self.commands)
             self.commands = {**joined.commands, **self.commands}
             self._is_joined = True
 
@@ -151,13 +168,18 @@ COMMANDS = {
     ),
     "register": (
         "agents:register",
-        "Register an agent card and keep the SD-Cards. The token comes from SDCARD_TOKEN or --token-file. "
-        "Example: sdcard register card.json --registry http://127.0.0.1:8080 --agent-id georoute --key "
-        "agent.jwk --context public --context internal --out cards",
+        "Register an agent card and keep the SD-Cards. It waits until the registry is ready. The token comes from "
+        "SDCARD_TOKEN or --token-file. Example: sdcard register card.json --registry http://127.0.0.1:8080 "
+        "--agent-id georoute --key agent.jwk --context public --context internal --out cards",
+    ),
+    "wait": (
+        "discover:wait",
+        "Wait until a registry is ready, for scripts. Exit status 0: ready; 1: it answers, and is not ready in time; "
+        "2: nothing listens there. Example: sdcard wait --registry http://127.0.0.1:8080 --timeout 60",
     ),
     "discover": (
         "discover:discover",
-        "Find agents at a registry by what a context shows of them: all that is asked for. The token comes "
+        "Find agents at a registry. A context's SD-Cards must meet all criteria. The token comes "
         "from SDCARD_TOKEN or --token-file. Example: sdcard discover --registry http://127.0.0.1:8080 "
         "--text route",
     ),
@@ -181,12 +203,13 @@ COMMANDS = {
     ),
     "verify": (
         "verify:command",
-        "Verify a presentation. Exit status 0: verified; 1: refused; 2: misuse. Example: sdcard verify "
-        "shown.txt --trust trust.json --audience https://me.example --nonce n-0S6_WzA2Mj --status",
+        "Verify a presentation; --explain shows every rule and its outcome. Exit status 0: verified; 1: refused; "
+        "2: misuse. Example: sdcard verify shown.txt --trust trust.json --audience https://me.example "
+        "--nonce n-0S6_WzA2Mj --status",
     ),
     "linkability": (
         "policy:linkability",
-        "Say which values SD-Cards or presentations share, and which of those could differ. Nothing is "
+        "List the values that link SD-Cards or presentations, and say which are avoidable. Nothing is "
         "verified, and no value is shown. Exit status 0: nothing avoidable links them; 1: something does, "
         "or a text was refused; 2: misuse. Example: sdcard linkability cards/public-0.sd-card "
         "cards/public-1.sd-card",
@@ -199,8 +222,8 @@ COMMANDS = {
     ),
     "revoke": (
         "agents:revoke",
-        "Revoke an agent's SD-Cards, for ever. The token comes from SDCARD_TOKEN or --token-file. Example: "
-        "sdcard revoke georoute --registry https://registry.example",
+        "Revoke an agent's SD-Cards, for ever. It asks first; scripts need --yes. The token comes from SDCARD_TOKEN "
+        "or --token-file. Example: sdcard revoke georoute --registry https://registry.example",
     ),
     "suspend": (
         "agents:suspend",
@@ -214,23 +237,37 @@ COMMANDS = {
     ),
     "agents": (
         "agents:app",
-        "List, show, renew and delete agents, and change their keys. The token comes from SDCARD_TOKEN or "
-        "--token-file.",
+        "List, show, renew and delete agents at a registry, and change their keys. The token comes from SDCARD_TOKEN "
+        "or --token-file.",
     ),
     "card": ("card:app", "Check, convert and sign agent cards; make ids for them."),
     "policy": ("policy:app", "Check disclosure policies, and see what they would show of a card."),
-    "keys": ("keys:app", "Make keys in files; list, add, rotate and remove the registry's own."),
+    "keys": ("keys:app", "Make keys in files; manage the registry's own keys, in its database."),
     "trust": ("keys:trust_app", "Sign a list of trusted Issuers, or show one."),
-    "token": (JOINED, "Make, list and withdraw bearer tokens for the registry."),
-    "audit": (JOINED, "Verify and export a registry's audit chain, and make checkpoints of it."),
+    "token": (JOINED, "Make, list and withdraw the registry's bearer tokens, in its database."),
+    "audit": (JOINED, "Verify and export the audit chain in the registry's database; make checkpoints."),
     "vectors": ("vectors:app", "Run test vectors through our own code."),
-    "config": (JOINED, "Show the settings of the registry."),
+    "config": (JOINED, "Show the registry's settings and their sources."),
     "db": (JOINED, "Upgrade, look at, and back up the registry's database."),
     "registry": (JOINED, "Bring many agents into the registry's database."),
-    "grants": (JOINED, "Say which scopes may be handed to which agent."),
-    "approvals": (JOINED, "Approve or deny what waits for a person."),
+    "grants": (JOINED, "Permit delegations between agents, in the registry's database."),
+    "approvals": (JOINED, "Approve or deny requests that wait for a person, in the registry's database."),
 }
 """Name → module and attribute, and help. A module is imported when its command is called."""
+
+SECTIONS = {
+    "Begin": ("demo",),
+    "Agents: register and manage them at a registry, over HTTP": (
+        *("register", "agents", "revoke", "suspend", "reinstate", "wait"),
+    ),
+    "Agents: SD-Cards and cards in files": ("present", "inspect", "linkability", "card"),
+    "Verifiers and clients": ("verify", "fetch", "discover", "trust", "mcp"),
+    "Registry: its process and its database on this machine": (
+        *("serve", "config", "token", "keys", "audit", "db", "registry", "grants", "approvals", "policy"),
+    ),
+    "Implementers": ("vectors",),
+}
+"""Title in the help → its commands."""
 
 
 class _Commands(TyperGroup):
@@ -252,8 +289,9 @@ class _Commands(TyperGroup):
         return super().shell_complete(ctx, incomplete)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, first_sentence(text)) for name, (_, text) in COMMANDS.items()])
+        for title, names in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, first_sentence(COMMANDS[name][1])) for name in names])
 
 
 def _made(name: str) -> Any:
@@ -286,12 +324,13 @@ app = typer.Typer(
     cls=_Commands,
     callback=_root,
     help="Agent Cards with selective disclosure: issue, present and verify SD-Cards (RFC 9901).",
-    epilog="Begin with `sdcard demo`. With an example: sdcard COMMAND --help",
+    epilog="With an example: sdcard COMMAND --help. SDCARD_REGISTRY and a client profile, ~/.config/sdcard/client.toml "
+    "or SDCARD_CLIENT, hold options that you repeat.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # rich takes three times as long to import as all else that this list needs
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
 
 

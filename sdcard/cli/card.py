@@ -64,8 +64,6 @@ def card_check(
     Exit status 0: all valid; 1: some not; 2: misuse, such as a file that cannot be read.
     """
     trusted = _load_signers(signers) if signers else NOBODY
-    if sources.count("-") > 1:
-        raise Misuse("standard input can be read once")
     unreadable: list[str] = []
     checked = invalid = 0
     for file in [file for one in sources for file in _files(one, unreadable)]:
@@ -84,7 +82,8 @@ def card_check(
     if unreadable:
         raise Misuse("; ".join(unreadable))
     if not checked:
-        raise Misuse("there is no card document to check")
+        folders = ", ".join(sources)
+        raise Misuse(f"there is no card document in {folders}: files of a folder end in {', '.join(_SUFFIXES)}")
     if invalid:
         raise typer.Exit(EXIT_REFUSED)
 
@@ -202,7 +201,7 @@ def card_sign(
     """Print the card with one signature added; findings go to standard error."""
     from sdcard.io.key_files import load_signer
 
-    data = read_bytes(card)
+    data = read_bytes(card, Part.CARD)
     card_format = parse_card_file(data).format
     document = read_document(data).document
     signer = load_signer(key)

@@ -24,16 +24,20 @@ from sdcard.cli.options import (
     ProfileName,
     RegistryAddress,
     SearchContext,
+    Timeout,
     TokenFile,
+    connect,
     find_profile,
     parse_now,
     read_token,
+    wait_until_ready,
 )
 from sdcard.cli.output import (
     cell,
     console,
     describe_findings,
     print_json,
+    print_result,
     show_instant,
     show_left_out,
     table,
@@ -82,11 +86,9 @@ def discover(
 
     Exit status 1: some of them do not verify, and are left out.
     """
-    from sdcard.io.registry_client import Registry
-
     accepted = find_profile(profile)
     query = make_query(skill, tag, capability, input_mode, output_mode, text)
-    client = Registry(registry, read_token(token_file))
+    client = connect(registry, token_file)
     issuers = read_trust(trust, trust_signer, SystemClock().now()) if trust else client.issuer(issuer)[0]
     answer = client.discover(query, context, max_results, cursor)
     expectations = Expectations(issuers=issuers, profile=accepted, key_binding=UNBOUND, status=UNCHECKED)
@@ -193,6 +195,17 @@ def _show(page: Page, answer: "Discovered", context: str) -> None:
     out.print(table(f"{len(rows)} verified", ("name", "agent", "context", "valid until"), rows))
     if answer.next_cursor:
         out.print(cell(f"There may be more: --cursor {answer.next_cursor}"))
+
+
+# -- ``sdcard wait`` --------------------------------------------------------------------------------------------------
+
+
+def wait(registry: RegistryAddress, timeout: Timeout = 60, as_json: AsJson = False) -> None:
+    """Wait until a registry is ready."""
+    from sdcard.io.registry_client import Registry
+
+    wait_until_ready(Registry(registry), timeout)
+    print_result(as_json, {"ready": True, "registry": registry}, f"{registry} is ready")
 
 
 # -- ``sdcard fetch`` -------------------------------------------------------------------------------------------------

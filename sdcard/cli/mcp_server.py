@@ -27,7 +27,7 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from sdcard.cli.mcp_tools import MOST_FINDINGS, Arguments, OfferedTool
-from sdcard.cli.output import describe_findings
+from sdcard.cli.output import describe_refusal
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.rules import Rule
 from sdcard.web.mcp import InteractionAudit
@@ -79,7 +79,7 @@ def _call(tool: OfferedTool, arguments: dict[str, Any]) -> CallToolResult:
         if len(text.encode()) > MOST_ANSWER:
             raise Refused(Rule.LIMIT_BYTES, Where(Part.REQUEST), "The answer would have too many bytes; ask for less.")
     except Refused as refusal:
-        return _error({"refused": True, "findings": describe_findings(refusal.findings[:MOST_FINDINGS])})
+        return _error(describe_refusal(refusal, MOST_FINDINGS))
     except Misuse as misuse:
         return _error({"misuse": str(misuse)})
     except Exception:  # a bug of ours: its text may quote what was given, and stays here

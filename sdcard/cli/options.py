@@ -1,19 +1,23 @@
 """Options that several commands share, and what the commands read for them."""
 
 import os
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from sdcard.cli.output import read_bytes, read_text
-from sdcard.errors import Misuse
+from sdcard.cli.output import printable, read_bytes, read_text
+from sdcard.errors import Misuse, Part
 from sdcard.instants import Instant, is_instant, parse_rfc3339
 from sdcard.io.system import SystemClock
 from sdcard.lenient import lenient_token
 from sdcard.policy.model import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.profile import PROFILES, Profile
+
+if TYPE_CHECKING:
+    from sdcard.io.registry_client import Registry
 
 SECONDS_PER_DAY = 86_400
 
@@ -40,13 +44,20 @@ ProfileName: TypeAlias = Annotated[
     typer.Option("--profile", autocompletion=completing(PROFILES), help="Which draft: " + " or ".join(PROFILES) + "."),
 ]
 PolicyFile: TypeAlias = Annotated[
-    str | None, typer.Option("--policy", help="A disclosure policy, TOML or JSON, for the built-in one.")
+    str | None,
+    typer.Option("--policy", metavar="FILE|-", help="A disclosure policy, TOML or JSON, for the built-in one."),
 ]
 Now: TypeAlias = Annotated[str | None, typer.Option("--now", help="Instead of the clock: Unix seconds or RFC 3339.")]
 
 # -- Registry ---------------------------------------------------------------------------------------------------------
 
-RegistryAddress: TypeAlias = Annotated[str, typer.Option("--registry", help="The registry's address.")]
+RegistryAddress: TypeAlias = Annotated[
+    str, typer.Option("--registry", envvar="SDCARD_REGISTRY", help="The registry's address.")
+]
+Timeout: TypeAlias = Annotated[
+    float, typer.Option("--timeout", min=0, max=3600, help="How long to wait for the registry, in seconds.")
+]
+Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
 TokenFile: TypeAlias = Annotated[Path | None, typer.Option("--token-file", help="A file with the bearer token.")]
 IssuerName: TypeAlias = Annotated[
     str | None, typer.Option("--issuer", help="Who the registry is, when not its address.")
@@ -71,6 +82,49 @@ Supersedes: TypeAlias = Annotated[
 ]
 
 
+# -- Confirmation and waiting -----------------------------------------------------------------------------------------
+
+
+def confirm(what: str, yes: bool) -> None:
+    """Ask on a terminal before a command destroys something.
+
+    Raises:
+        Misuse: without ``--yes`` where nobody can be asked, and when the answer is not yes.
+    """
+    if yes:
+        return
+    if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
+        raise Misuse(f"{what} Add --yes to do it")
+    sys.stderr.write(printable(f"{what} Do it? [y/N] "))
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Misuse("nothing was done")
+
+
+def confirm_superseding(supersedes: str, agent: str, yes: bool) -> None:
+    """Confirm ``--supersedes revoke``, and refuse an unknown value."""
+    if supersedes not in ("revoke", "run_out"):
+        raise Misuse("--supersedes is revoke or run_out")
+    if supersedes == "revoke":
+        confirm(f"This revokes all earlier SD-Cards of {agent} for ever; --supersedes run_out does not.", yes)
+
+
+def connect(registry: str, token_file: Path | None) -> "Registry":
+    """Return a client of the registry with the bearer token."""
+    from sdcard.io.registry_client import Registry
+
+    return Registry(registry, read_token(token_file))
+
+
+def wait_until_ready(registry: "Registry", seconds: float) -> None:
+    """Wait until the registry is ready, and say so on standard error."""
+
+    def waiting(reason: str) -> None:
+        sys.stderr.write(printable(f"Waiting up to {seconds:g} s, until the registry is ready: {reason}") + "\n")
+
+    registry.wait_until_ready(seconds, waiting)
+
+
 # -- Reading ----------------------------------------------------------------------------------------------------------
 
 
@@ -78,7 +132,7 @@ def read_policy(source: str | None) -> DisclosurePolicy:
     """Read the policy in a file; without a file, return the built-in policy."""
     from sdcard.policy.document import parse_policy
 
-    return DEFAULT_POLICY if source is None else parse_policy(read_bytes(source))
+    return DEFAULT_POLICY if source is None else parse_policy(read_bytes(source, Part.POLICY))
 
 
 def find_profile(name: str) -> Profile:

@@ -3,13 +3,15 @@
 Card text is hostile. All text of a card or a token goes through ``printable`` before it reaches a terminal.
 """
 
+import errno
 import json
+import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -17,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 from typer.exceptions import TyperException
 
+from sdcard.advice import ADVICE, GivenText, check_given_text, recognize_text
 from sdcard.encoding import why_not_utf8
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.io.system import printable as printable
@@ -34,7 +37,7 @@ def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
         what: the work.
         total: its amount; None if unknown.
     """
-    error = Console(stderr=True, highlight=False)
+    error = console(stderr=True)
     if not error.is_terminal or error.is_dumb_terminal:
         yield lambda _: None
         return
@@ -48,33 +51,28 @@ def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
 
 # -- Refusals and misuse ----------------------------------------------------------------------------------------------
 
-NEXT_STEPS: Final = {
-    Rule.SELECTION: "`sdcard inspect` lists the places that the SD-Card has.",
-    Rule.CNF_OTHER_KEY: "Give the key that it was registered with; `sdcard agents change-keys` binds others.",
-    Rule.KB_MISSING: "`sdcard present` makes a presentation; to read an SD-Card without one, give --unbound REASON.",
-    Rule.KB_UNEXPECTED: "This is a presentation: give --audience and --nonce instead of --unbound.",
-    Rule.EXPIRED: "`sdcard agents renew` has new SD-Cards made.",
-    Rule.ISSUER_UNKNOWN: "`sdcard register` writes a trust document for its registry: trust.json.",
-    Rule.ISSUER_KEY_UNKNOWN: "--refresh asks a trusted Issuer for the keys that it has now.",
-    Rule.TRUST_MALFORMED: "`sdcard register` writes such a document: trust.json.",
-    Rule.TOKEN_MISSING: "Give one in SDCARD_TOKEN or --token-file; `sdcard token create` makes one.",
-    Rule.TOKEN_INVALID: "`sdcard token create` makes one, in the folder, or with the settings, of this registry.",
-    Rule.TOKEN_SCOPE: "`sdcard token create --scope …` makes one that may.",
-    Rule.TOKEN_LIMIT: "`sdcard token create` makes one with other limits.",
-    Rule.AGENT_UNKNOWN: "`sdcard agents list` shows those of this token.",
-    Rule.APPROVAL_DECIDED: "`sdcard approvals list` shows what waits.",
-    Rule.FETCH_ADDRESS: "--network NETWORK names one that is meant, such as 127.0.0.1.",
-    Rule.STORE_UNAVAILABLE: "Which database it is, SDCARD_DATABASE_URL or --database-url says.",
-}
-"""Rule → a sentence with commands and options to try. Other rules say enough, or nothing helps."""
-
-
 MAX_INPUT = 16 * 1024 * 1024
 
 
-def console() -> Console:
-    """Return standard output; colours follow NO_COLOR and pipes."""
-    return Console(highlight=False, soft_wrap=False)
+_TOKEN = re.compile(r"sdcard_[\w-]{20,}")
+"""A bearer token of a registry."""
+_MOST_PLACES = 5
+"""Places of one rule that a refusal lists for a person."""
+_UNWRAPPED = 100_000
+"""Columns of a pipe or file: a line is never wrapped there."""
+
+
+def console(stderr: bool = False) -> Console:
+    """Return standard output, or standard error; colours follow NO_COLOR and pipes.
+
+    In a pipe or file, no message is wrapped, and a table is as wide as it has to be or as COLUMNS says.
+    """
+    made = Console(stderr=stderr, highlight=False)
+    if made.is_terminal:
+        return made
+    if stderr or "COLUMNS" not in os.environ:
+        made.width = _UNWRAPPED
+    return made
 
 
 def print_json(document: dict[str, Any]) -> None:
@@ -124,6 +122,17 @@ def describe_findings(findings: Sequence[Finding]) -> list[dict[str, str]]:
     ]
 
 
+def describe_refusal(refusal: Refused, most: int | None = None) -> dict[str, Any]:
+    """Return a refusal as JSON, with the first ``most`` findings."""
+    return {
+        "refused": True,
+        "rule": refusal.rule.value,
+        "where": str(refusal.where),
+        "findings": describe_findings(refusal.findings[:most]),
+        "advice": ADVICE[refusal.rule],
+    }
+
+
 def show_left_out(findings: Sequence[Finding]) -> None:
     """Report on standard error which members of a set are not used, and why."""
     for finding in findings:
@@ -133,18 +142,20 @@ def show_left_out(findings: Sequence[Finding]) -> None:
 def show_refusal(refusal: Refused, as_json: bool) -> None:
     """Show the rules that refused, and their places."""
     if as_json:
-        findings = describe_findings(refusal.findings)
-        print_json({"refused": True, "rule": refusal.rule.value, "where": str(refusal.where), "findings": findings})
+        print_json(describe_refusal(refusal))
         return
-    error = Console(stderr=True, highlight=False)
+    error = console(stderr=True)
     error.print(Text("Refused", style="bold red"))
+    alike: dict[tuple[Rule, str], list[str]] = {}
     for finding in refusal.findings:
-        error.print(Text.assemble("  ", (finding.rule.value, "bold"), f" at {printable(str(finding.where))}"))
-        error.print(Text(f"    {finding.rule.sentence} ({finding.rule.standard})"))
-        if finding.hint:
-            error.print(Text(f"    {printable(finding.hint)}", style="dim"))
-    if refusal.rule in NEXT_STEPS:
-        error.print(Text(NEXT_STEPS[refusal.rule], style="dim"))
+        alike.setdefault((finding.rule, finding.hint), []).append(printable(str(finding.where)))
+    for (rule, hint), places in alike.items():
+        more = [f"and {len(places) - _MOST_PLACES} more"] if len(places) > _MOST_PLACES else []
+        error.print(Text.assemble("  ", (rule.value, "bold"), f" at {', '.join([*places[:_MOST_PLACES], *more])}"))
+        error.print(Text(f"    {rule.sentence} ({rule.standard})"))
+        if hint:
+            error.print(Text(f"    {printable(hint)}", style="dim"))
+    error.print(Text(ADVICE[refusal.rule], style="dim"))
 
 
 def show_misuse(misuse: Exception, as_json: bool) -> None:
@@ -155,8 +166,8 @@ def show_misuse(misuse: Exception, as_json: bool) -> None:
     elif as_json:
         sys.stdout.write(json.dumps({"misuse": text}) + "\n")  # one line: lines about files may stand above it
     else:
-        error = Console(stderr=True, highlight=False)
-        error.print(Text(f"Cannot do that: {text}", style="red"))
+        error = console(stderr=True)
+        error.print(Text(f"Error: {text}", style="red"))
         if helps:
             error.print(Text(helps, style="dim"))
 
@@ -167,28 +178,52 @@ def _said(misuse: Exception) -> tuple[str, str]:
         context = getattr(misuse, "ctx", None)
         text = misuse.format_message()
         if context is None:
-            return printable(text), ""
+            return _without_secrets(text), ""
         if text == context.get_help():
             return "", text
-        return printable(text), f"{_swallowed(context)}How it is called, with an example: {context.command_path} --help"
+        return _without_secrets(text), f"How it is called, with an example: {context.command_path} --help"
     if isinstance(misuse, OSError) and misuse.strerror and misuse.filename is not None:
-        return printable(f"{misuse.filename}: {misuse.strerror}"), ""
-    return printable(str(misuse)), ""
+        return _without_secrets(_of_file(Path(os.fsdecode(misuse.filename)), misuse)), ""
+    return _without_secrets(str(misuse)), ""
 
 
-def _swallowed(context: Any) -> str:
-    """Name an option that took the next one as its value: an empty variable."""
-    options = [one for one in context.command.params if one.param_type_name == "option"]
-    every = {name for one in options for name in one.opts}
-    taking = {name for one in options if not one.is_flag for name in one.opts}
-    for name, value in pairwise(sys.argv[1:]):
-        if name in taking and value in every:
-            return f"{name} got {value} as its value: is a variable empty?\n"
-    return ""
+def _of_file(file: Path, error: OSError) -> str:
+    """Name the file that cannot be used, or the folder that is missing."""
+    if _is_text(str(file)):
+        return (
+            "a file is expected, and a text was given: save it in a file and give its name, or `-` and standard input"
+        )
+    missing = next((one for one in reversed(file.parents) if not one.exists()), None)
+    if error.errno == errno.ENOENT and missing is not None:
+        return f"{file}: there is no folder {missing}; make it first: mkdir -p {file.parent}"
+    return f"{file}: {error.strerror}"
 
 
-def read_bytes(source: str, part: Part = Part.PRESENTATION) -> bytes:
-    """Read a file, or standard input for ``-``. ``part`` names it in a refusal."""
+_MOST_QUOTED = 200
+"""Characters of an argument that a message quotes."""
+
+
+def _is_text(argument: str) -> bool:
+    """Whether an argument is a text, or a secret, where a file name belongs."""
+    given = recognize_text(os.fsencode(argument))
+    is_document = given not in (None, GivenText.EMPTY, GivenText.ADDRESS)
+    return is_document or _TOKEN.fullmatch(argument) is not None or len(argument) > _MOST_QUOTED
+
+
+def _without_secrets(text: str) -> str:
+    """Hide each argument that is a secret, or long, from a message that quotes it."""
+    for argument in sys.argv[1:]:
+        value = argument.partition("=")[2] if argument.startswith("--") else argument
+        if _is_text(value):
+            text = text.replace(repr(value)[1:-1], "…").replace(value, "…")
+    return printable(text)
+
+
+def read_bytes(source: str, part: Part) -> bytes:
+    """Read a file, or standard input for ``-``.
+
+    ``part`` is its kind. A private key, and any text that is clearly of another kind, is refused.
+    """
     if source == "-":
         if sys.stdin is None:
             raise Misuse("standard input is closed")
@@ -198,12 +233,13 @@ def read_bytes(source: str, part: Part = Part.PRESENTATION) -> bytes:
             data = file.read(MAX_INPUT + 1)
     if len(data) > MAX_INPUT:
         raise Refused(Rule.LIMIT_BYTES, Where(part))
+    check_given_text(data, part, "standard input" if source == "-" else source)
     return data
 
 
 def read_text(source: str) -> str:
     """Read a short text in a file, such as a token, as ``lenient_token``."""
-    data = lenient_document(read_bytes(source))
+    data = lenient_document(read_bytes(source, Part.ACCESS_TOKEN))
     if not data.isascii():
         raise Misuse(f"{source} holds other than ASCII text. {why_not_utf8(data)}".rstrip())
     return lenient_token(data.decode("ascii"))
@@ -211,4 +247,4 @@ def read_text(source: str) -> str:
 
 def read_sd_jwt(source: str) -> str:
     """Read an SD-JWT as text, as ``lenient_token``."""
-    return decode_token(read_bytes(source), Where(Part.PRESENTATION))
+    return decode_token(read_bytes(source, Part.PRESENTATION), Where(Part.PRESENTATION))

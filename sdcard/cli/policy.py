@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 from rich.text import Text
 
+from sdcard.advice import ADVICE
 from sdcard.cli.app import EXIT_REFUSED
 from sdcard.cli.options import (
     AsJson,
@@ -32,12 +33,12 @@ from sdcard.cli.output import (
     table,
 )
 from sdcard.disclosable import Treatment
-from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where
+from sdcard.errors import Finding, Level, Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.linkability.comparison import report_linkability
 from sdcard.linkability.report import Kind, Link, LinkabilityReport, Pair, Relation, Verdict
 from sdcard.paths import ClaimPath
-from sdcard.policy.context import Partner
+from sdcard.policy.context import FEDERATION, Partner
 from sdcard.rules import Rule
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True)
 
+NO_AGREEMENT = "has no agreement: it shows the same as public"
 _PADDING = 3
 _MARKS = {Treatment.PLAIN: "●", Treatment.SELECTIVE: "○", Treatment.WITHHELD: "·"}
 _ASCII_BRANCHES = str.maketrans({"├": "|", "└": "`", "│": "|"})
@@ -110,8 +112,6 @@ def explain(
     from sdcard.cards.detect import parse_card_file
     from sdcard.policy.plan import explain as explain_card
 
-    if card == policy == "-":
-        raise Misuse("standard input can be read once")
     whom = None if partner is None else Partner(partner, parse_now(now))
     rules = read_policy(policy)
     explanation = explain_card(
@@ -138,11 +138,10 @@ def explain(
         )
         return
     _draw(explanation.card_format, explanation.contexts, list(_tree(explanation.parts)))
-    if partner is not None:
-        until = (
-            f"goes by the agreement that ends {show_instant(agreement.expires)}" if agreement else "has no agreement"
-        )
-        console().print(cell(f"The context federation, for {partner}, {until}."))
+    if FEDERATION.name in explanation.contexts:
+        until = f"goes by the agreement that ends {show_instant(agreement.expires)}" if agreement else NO_AGREEMENT
+        named = f"for {partner}" if partner is not None else "without --partner"
+        console().print(cell(f"The context federation, {named}, {until}."))
 
 
 @app.command("schema")
@@ -167,7 +166,7 @@ def _report(file: str, contexts: Sequence[str], findings: Sequence[Finding], as_
         print_json({"file": file, "valid": valid, "contexts": list(contexts), "findings": describe_findings(findings)})
     else:
         verdict = f"offers {', '.join(contexts)}" if valid else "cannot be used"
-        print_lines(f"{file}: {verdict}", *map(str, findings))
+        print_lines(f"{file}: {verdict}", *map(str, findings), *(() if valid else (ADVICE[findings[0].rule],)))
 
 
 _Line: TypeAlias = "tuple[str, ExplainedPart]"
@@ -212,9 +211,9 @@ _COLOURS = {Verdict.AVOIDABLE: "yellow", Verdict.BY_CONTENT: "", Verdict.UNAVOID
 
 
 def linkability(
-    first: Annotated[str, typer.Argument(metavar="A", help="An SD-Card or presentation; - is standard input.")],
-    second: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
-    more: Annotated[list[str] | None, typer.Argument(metavar="MORE", help="The rest of a batch.")] = None,
+    first: Annotated[str, typer.Argument(metavar="A|-", help="An SD-Card or presentation; - is standard input.")],
+    second: Annotated[str, typer.Argument(metavar="B|-", help="Another one.")],
+    more: Annotated[list[str] | None, typer.Argument(metavar="MORE|-", help="The rest of a batch.")] = None,
     received: Annotated[
         str | None, typer.Option(help="When the batch came from its Issuer, if known: Unix seconds or RFC 3339.")
     ] = None,
@@ -222,8 +221,6 @@ def linkability(
 ) -> None:
     """Say which values SD-Cards or presentations share."""
     sources = [first, second, *(more or ())]
-    if sources.count("-") > 1:
-        raise Misuse("standard input can be read once")
     moment = None if received is None else parse_instant(received, "--received")
     texts = list[str]()
     with progress("read", len(sources)) as tell:

@@ -11,7 +11,7 @@ import typer
 from sdcard.cli.app import EXIT_REFUSED
 from sdcard.cli.options import AsJson
 from sdcard.cli.output import console, print_json, print_lines, progress, read_bytes, table
-from sdcard.errors import Misuse
+from sdcard.errors import Misuse, Part, Refused
 from sdcard.vectors import parse_vector
 
 app = typer.Typer(no_args_is_help=True)
@@ -70,9 +70,9 @@ def check(
 def _run(file: Path) -> tuple[str, str, str]:
     """Return subject, expected and actual outcome; no subject for another file."""
     try:
-        vector = parse_vector(read_bytes(str(file)))
+        vector = parse_vector(read_bytes(str(file), Part.REQUEST))
         return vector.about, vector.expected, vector.run()
-    except Misuse as misuse:
+    except (Misuse, Refused) as misuse:
         return "", "a vector", str(misuse)
 
 

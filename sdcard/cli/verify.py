@@ -8,6 +8,7 @@ import typer
 from rich.text import Text
 
 from sdcard.acceptance import Acceptance
+from sdcard.cli.app import EXIT_REFUSED
 from sdcard.cli.keys import (
     FetchStatus,
     Networks,
@@ -29,9 +30,18 @@ from sdcard.cli.options import (
     parse_now,
     read_policy,
 )
-from sdcard.cli.output import cell, console, print_json, print_result, read_sd_jwt, show_instant, table
+from sdcard.cli.output import (
+    cell,
+    console,
+    describe_refusal,
+    print_json,
+    print_result,
+    read_sd_jwt,
+    show_instant,
+    table,
+)
 from sdcard.encoding import JsonObject
-from sdcard.errors import Misuse, Part, Where
+from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.holder import HeldSdCard, Selection, accept_sd_card, present, select_all, select_context, select_paths
 from sdcard.io.system import MAX_COARSE, SystemSalts
 from sdcard.key_binding import Answering, Bound, Challenge, ConsumedByCaller, KeyBinding, Unbound, new_challenge
@@ -116,9 +126,14 @@ def command(
     interaction_id: Annotated[str | None, typer.Option(help="The expected interaction id.")] = None,
     now: Now = None,
     profile: ProfileName = "sd-card",
+    explained: Annotated[
+        bool, typer.Option("--explain", help="Show every rule with its outcome, and what was compared.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Verify a presentation."""
+    from sdcard.cli.explain import compare, describe_explanation, explain, show_explanation
+
     expected: KeyBinding
     if unbound is not None and audience is None and nonce is None and interaction_id is None:
         expected = Unbound(unbound)
@@ -139,11 +154,24 @@ def command(
         key_binding=expected,
         status=decide_status(status, status_unchecked, keys or listed, network),
     )
-    card = verify_presentation(text, expectations, at)
+    try:
+        card = verify_presentation(text, expectations, at)
+    except Refused as refusal:
+        explanation = explain(text, expectations, at)
+        compared = compare(refusal, explanation)
+        if explained and as_json:
+            print_json({**describe_refusal(compared), "explanation": describe_explanation(explanation)})
+            raise typer.Exit(EXIT_REFUSED) from None
+        if explained:
+            show_explanation(explanation)
+        raise compared from None
     if as_json:
-        print_json(describe(card))
-    else:
-        show_card(card)
+        told = {"explanation": describe_explanation(explain(text, expectations, at))} if explained else {}
+        print_json({**describe(card), **told})
+        return
+    if explained:
+        show_explanation(explain(text, expectations, at))
+    show_card(card)
 
 
 def describe(card: VerifiedCard) -> dict[str, Any]:

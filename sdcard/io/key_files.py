@@ -74,7 +74,10 @@ def create_private_file(path: Path, text: str) -> None:
         os.link(unfinished, path)
         _sync_folder(path.parent)
     except FileExistsError:
-        raise Misuse(f"{path} exists; a key file is never overwritten") from None
+        raise Misuse(f"{path} exists; a key file is never overwritten; choose another name") from None
+    except OSError as error:
+        error.filename = str(path)
+        raise
     finally:
         unfinished.unlink(missing_ok=True)
 

@@ -49,6 +49,10 @@ _Cause = TypeVar("_Cause", bound=BaseException)
 _log = logging.getLogger(__name__)
 
 
+class Absent(Misuse):
+    """The error that nothing listens at the registry's address."""
+
+
 class Registry:
     """A client of one registry.
 
@@ -71,6 +75,35 @@ class Registry:
             raise Misuse("a registry client needs httpx2: pip install 'sdcard[http]'") from None
         self._address, self._patience = address.rstrip("/"), patience
         self._headers = {} if token is None else {"Authorization": f"Bearer {check_token(token)}"}
+
+    def wait_until_ready(self, seconds: float, waiting: Callable[[str], None]) -> None:
+        """Wait until the registry can do its work: ``GET /readyz``.
+
+        A registry that answers otherwise, such as behind a proxy that hides the path, counts as ready.
+
+        Args:
+            seconds: how long to wait at most.
+            waiting: called once with the reason, before the first pause.
+
+        Raises:
+            Refused: ``registry.not-ready`` when it is not ready in time.
+            Misuse: when nothing listens at the address in time, and at once when it cannot be reached otherwise.
+        """
+        deadline, told = time.monotonic() + seconds, False
+        probe = Registry(self._address, patience=0.0)
+        while True:
+            try:
+                probe._call("GET", "/readyz", 200)
+                return
+            except (Absent, Refused) as error:
+                if isinstance(error, Refused) and error.rule is not Rule.NOT_READY:
+                    return
+                if time.monotonic() >= deadline:
+                    raise
+                if not told:
+                    waiting(str(error))
+                    told = True
+            time.sleep(_PAUSE)
 
     def register(self, body: JsonObject, contexts: Sequence[str], thumbprints: Sequence[str]) -> Registered:
         """``POST /agents/register``.
@@ -246,7 +279,8 @@ class Registry:
         status, data = self._send(method, path, body, idempotency_key)
         document = _parse(data)
         if document is None or not (status == success or 400 <= status < 600):
-            raise Misuse(f"the registry answered {status}: not a response of a registry")
+            hint = "compare the address, which is the root of the registry, without a path"
+            raise Misuse(f"the registry answered {status}: not a response of a registry; {hint}")
         if status != success:
             raise refusal_of(document, status)
         return document
@@ -276,8 +310,8 @@ class Registry:
             except httpx2.ConnectError as error:
                 if (failure := _tls_failure(error)) is not None:
                     raise Misuse(f"the registry cannot be reached: {failure}") from None
-                if time.monotonic() > deadline:
-                    raise Misuse(f"the registry cannot be reached: {self._absence(error)}") from None
+                if time.monotonic() >= deadline:
+                    raise self._absence(error) from None
                 time.sleep(_PAUSE)
             except Misuse:
                 raise
@@ -287,16 +321,17 @@ class Registry:
                     continue
                 raise Misuse(f"the registry cannot be reached: {type(error).__name__}") from None
 
-    def _absence(self, error: "httpx2.ConnectError") -> str:
+    def _absence(self, error: "httpx2.ConnectError") -> Misuse:
         """Explain why no connection was made: the host or the port."""
         import httpx2
 
         url = httpx2.URL(self._address)
         host = url.host or "without a host"
         if _caused_by(error, socket.gaierror) is not None:
-            return f"there is no host {host}"
+            return Misuse(f"the registry cannot be reached: there is no host {host}; compare the address")
         port = url.port or {"https": 443}.get(url.scheme, 80)
-        return f"nothing listens at {host}, port {port}; `sdcard serve` starts one"
+        where = f"nothing listens at {host}, port {port}"
+        return Absent(f"the registry cannot be reached: {where}; `sdcard serve` starts one")
 
 
 def _caused_by(error: BaseException, kind: type[_Cause]) -> _Cause | None:

@@ -70,7 +70,11 @@ class CoarseClock:
 
 def write_private_file(file: Path, data: bytes) -> None:
     """Write a whole file or none, readable by its owner alone."""
-    descriptor, unfinished = tempfile.mkstemp(dir=file.parent, prefix=".")
+    try:
+        descriptor, unfinished = tempfile.mkstemp(dir=file.parent, prefix=".")
+    except OSError as error:
+        error.filename = str(file)
+        raise
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(data)

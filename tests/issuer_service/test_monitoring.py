@@ -618,6 +618,17 @@ def test_an_event_is_one_json_object_with_time_level_and_origin() -> None:
     assert event == {"event": "request", "level": "info", "logger": "issuer_service.test", "status": 201}
 
 
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_terminal_gets_lines_for_people_and_a_file_gets_json(is_terminal: bool) -> None:
+    stream = io.StringIO()
+    stream.isatty = lambda: is_terminal  # type: ignore[method-assign]
+    with logging_to(stream, "auto", "info"):
+        OURS.info("started")
+
+    assert stream.getvalue().startswith("{") is not is_terminal
+    assert "started" in stream.getvalue()
+
+
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_hostile_text_stays_on_its_line_and_does_nothing_to_a_terminal(form: LogFormat) -> None:
     lines = logged(lambda: OURS.error("%s", HOSTILE, extra={"client": HOSTILE}), form)

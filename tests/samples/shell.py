@@ -14,11 +14,15 @@ from pathlib import Path
 from tests.shared import ROOT
 
 _SDCARD = """#!/bin/bash
-# A user types more slowly than a script: the next command after `sdcard serve &` finds it answering.
-if [ "$1" = serve ]; then touch "$WORLD/serving"; elif [ -e "$WORLD/serving" ]; then
-  for _ in $(seq 300); do (: </dev/tcp/127.0.0.1/$SDCARD_PORT) 2>/dev/null && break; sleep 0.1; done
-fi
-exec {python} -c 'from sdcard.cli import main; main()' "$@"
+# On a slow machine a registry listens seconds after its command. A reader lets minutes pass: $WORLD/passed has them.
+if [ "$1" = serve ]; then sleep "${SLOW:-0}"; fi
+exec {python} -c '
+import os, pathlib, time
+clock, passed = time.time, pathlib.Path(os.environ["WORLD"], "passed")
+time.time = lambda: clock() + (float(passed.read_text()) if passed.exists() else 0.0)
+from sdcard.cli import main
+main()
+' "$@"
 """
 _PYTHON = '#!/bin/sh\nexec {python} "$@"\n'
 _REFUSED = r"^(sdcard .*?)\s+# ([12]):"
@@ -65,6 +69,7 @@ class Shell:
             "WORLD": str(folder),
             "SDCARD_PORT": str(self._ports["port"]),
             "COLUMNS": "100",
+            "SLOW": "0" if before else "2",
             "NO_COLOR": "1",
             "no_proxy": "*",
         }
@@ -109,6 +114,13 @@ class Shell:
     def exported(self, name: str) -> str:
         """The value of a variable of the shell."""
         return self.run(f'printf %s "${{{name}:-}}"')
+
+    def let_pass(self, seconds: float) -> None:
+        """Move the clock of all commands and of the registry."""
+        file = self.folder / "passed"
+        earlier = float(file.read_text()) if file.exists() else 0.0
+        (self.folder / "passing").write_text(str(earlier + seconds))
+        (self.folder / "passing").replace(file)
 
     def until_answering(self) -> None:
         """Wait for the registry."""

@@ -25,8 +25,8 @@ def test_a_grant_from_its_first_day_to_its_last(sdcard: Sdcard) -> None:
     assert (twice.status, "remove it first" in twice.err) == (2, True)
     assert sdcard("grants", "list", "--json").json == {"grants": [added]}
     assert f"{added['grant_id']}  team-a -> agent:b  pay* read  until " in sdcard("grants", "list").out
-    assert "has ended" in sdcard("grants", "remove", added["grant_id"]).out
-    gone = sdcard("grants", "remove", added["grant_id"])
+    assert "has ended" in sdcard("grants", "remove", added["grant_id"], "--yes").out
+    gone = sdcard("grants", "remove", added["grant_id"], "--yes")
     assert (gone.status, "no such grant" in gone.err) == (2, True)
     assert len(sdcard(*GRANT).out.strip()) == 32
     events = query(URL, "SELECT event FROM audit ORDER BY sequence")

@@ -36,7 +36,7 @@ def test_a_token_that_is_withdrawn_opens_nothing_and_the_others_do(
         monkeypatch.setenv("SDCARD_TOKEN", leaked)
         before = sdcard("agents", "list", "--registry", desk.address)
 
-        withdrawn = sdcard("token", "withdraw", name, "--json")
+        withdrawn = sdcard("token", "withdraw", name, "--yes", "--json")
 
         after = sdcard("agents", "list", "--registry", desk.address)
         monkeypatch.setenv("SDCARD_TOKEN", kept)
@@ -50,7 +50,7 @@ def test_a_token_that_is_withdrawn_opens_nothing_and_the_others_do(
 def test_a_token_that_is_not_there_is_misuse_and_the_others_stay(sdcard: Sdcard, name: str) -> None:
     sdcard("token", "create", "--subject", "me")
 
-    refused = sdcard("token", "withdraw", name)
+    refused = sdcard("token", "withdraw", name, "--yes")
 
     assert (refused.status, "sdcard token list" in refused.err) == (2, True)
     assert len(sdcard("token", "list", "--json").json["tokens"]) == 1

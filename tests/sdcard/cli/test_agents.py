@@ -57,7 +57,7 @@ def test_a_renewal_takes_the_place_of_the_files(sdcard: Sdcard, registry: tuple[
     Path("old.sd-card").write_text(old, encoding="ascii")
 
     ran = sdcard("agents", "renew", "georoute", *registry, "--key", "two.jwk", "--key", "one.jwk", "--out", "cards",
-                 "--supersedes", "revoke", "--json")  # fmt: skip
+                 "--supersedes", "revoke", "--yes", "--json")  # fmt: skip
 
     assert ran.status == 0, ran
     assert [one["file"] for one in ran.json["cards"]] == [
@@ -70,7 +70,7 @@ def test_a_renewal_takes_the_place_of_the_files(sdcard: Sdcard, registry: tuple[
 
 
 def test_a_renewal_with_other_keys_is_misuse_and_issues_nothing(sdcard: Sdcard, registry: tuple[str, str]) -> None:
-    ran = sdcard("agents", "renew", "georoute", *registry, "--key", "new.jwk", "--out", "cards", "--json")
+    ran = sdcard("agents", "renew", "georoute", *registry, "--key", "new.jwk", "--out", "cards", "--yes", "--json")
 
     assert ran.status == 2
     assert "change-keys" in ran.out
@@ -78,7 +78,9 @@ def test_a_renewal_with_other_keys_is_misuse_and_issues_nothing(sdcard: Sdcard, 
 
 
 def test_other_keys_take_over(sdcard: Sdcard, registry: tuple[str, str]) -> None:
-    ran = sdcard("agents", "change-keys", "georoute", *registry, "--key", "new.jwk", "--out", "cards", "--json")
+    ran = sdcard(
+        "agents", "change-keys", "georoute", *registry, "--key", "new.jwk", "--out", "cards", "--yes", "--json"
+    )
 
     assert ran.status == 0, ran
     assert verdict(sdcard, "cards/internal.sd-card", "new.jwk") == "verified"
@@ -106,13 +108,13 @@ def test_agents_are_listed_for_people_and_for_programs(sdcard: Sdcard, registry:
 
 
 def test_a_deleted_agent_is_gone_and_its_cards_with_it(sdcard: Sdcard, registry: tuple[str, str]) -> None:
-    ran = sdcard("agents", "delete", "georoute", *registry, "--json")
+    ran = sdcard("agents", "delete", "georoute", *registry, "--yes", "--json")
 
     assert (ran.status, ran.json) == (0, {"agent_id": "georoute", "deleted": True, "revoked": 4})
     wait_for_lists()
     assert verdict(sdcard, "cards/public-0.sd-card", "one.jwk") == "status.revoked"
     assert sdcard("agents", "list", *registry, "--json").json == {"agents": []}
-    again: Ran = sdcard("agents", "delete", "georoute", *registry, "--json")
+    again: Ran = sdcard("agents", "delete", "georoute", *registry, "--yes", "--json")
     assert (again.status, again.json["rule"]) == (1, "agent.unknown")
 
 
@@ -167,7 +169,7 @@ def test_a_revoked_card_is_refused_once_status_lists_show_it(sdcard: Sdcard, add
         ("revoke", 1, "status.revoked"),
         ("reinstate", 0, "status.revoked"),
     ):
-        ran = sdcard(command, *registry)
+        ran = sdcard(command, *registry, *(("--yes",) if command == "revoke" else ()))
         public_at = ran.json["public_at"]
         told = {"agent_id": "georoute", "action": command, "changed": changed, "public_at": public_at}
         assert (ran.status, ran.json) == (0, told)
@@ -180,9 +182,12 @@ def test_a_revoked_card_is_refused_once_status_lists_show_it(sdcard: Sdcard, add
 
 
 def test_a_stranger_revokes_nothing(sdcard: Sdcard, address: str) -> None:
-    ran = sdcard("revoke", "nobody", "--registry", address, "--json")
+    ran = sdcard("revoke", "nobody", "--registry", address, "--yes", "--json")
     assert (ran.status, ran.json["rule"]) == (1, "agent.unknown")
-    assert sdcard("revoke", "georoute", "--registry", address, "--context", "internal", "--json").json["changed"] == 0
+    assert (
+        sdcard("revoke", "georoute", "--registry", address, "--context", "internal", "--yes", "--json").json["changed"]
+        == 0
+    )
     assert verify(sdcard) == "verified"
 
 

@@ -140,7 +140,7 @@ def test_a_directory_that_cannot_be_listed_is_not_passed_over(sdcard: Sdcard, mo
 
 def test_standard_input_is_read_once(sdcard: Sdcard) -> None:
     ran = sdcard("card", "check", "-", "-", "--json")
-    assert (ran.status, ran.json) == (2, {"misuse": "standard input can be read once"})
+    assert (ran.status, ran.json) == (2, {"misuse": "standard input can be read once: give files for the others"})
 
 
 def test_signers_that_are_no_keys_are_misuse_and_no_verdict_on_a_card(sdcard: Sdcard) -> None:

@@ -64,9 +64,9 @@ COMMANDS = {
     "fetch": ("fetch", "{host}", "--trust", "cards/trust.json", "--network", "127.0.0.1", "--status-unchecked", LONG),
     "fetch of an SD-Card": ("fetch", "{host}sd", "--trust", "cards/trust.json", "--network", "127.0.0.1", "--status"),
     "token list": ("token", "list"),
-    "token withdraw": ("token", "withdraw", "{token}"),
+    "token withdraw": ("token", "withdraw", "{token}", "--yes"),
     "grants list": ("grants", "list"),
-    "grants remove": ("grants", "remove", "a grant"),
+    "grants remove": ("grants", "remove", "a grant", "--yes"),
     "approvals list": ("approvals", "list"),
     "approvals approve": ("approvals", "approve", "an approval", "--by", "paula"),
     "approvals deny": ("approvals", "deny", "another", "--by", TRICK.replace("\0", "")),
@@ -187,7 +187,7 @@ def test_no_text_of_a_card_does_anything_to_a_terminal(
     assert "Traceback" not in printed
     assert {f"U+{ord(c):04X}" for c in printed if unicodedata.category(c)[0] == "C" and c != "\n"} == set()
     if name not in PLAIN_LINES:
-        assert [line for line in printed.splitlines() if cell_len(line) > width] == []
+        assert [line for line in ran.out.splitlines() if cell_len(line) > width] == []
 
 
 def _filled(text: str, filled: Mapping[str, str]) -> str:

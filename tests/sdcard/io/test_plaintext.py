@@ -161,15 +161,16 @@ def test_every_module_that_can_send_is_tried_here() -> None:
 
 COMMANDS = {
     "sdcard register": "georoute.json --agent-id g --key a.jwk --context public --out out --registry",
+    "sdcard wait": "--registry",
     "sdcard discover": "--text route --registry",
-    "sdcard revoke": "georoute --registry",
+    "sdcard revoke": "georoute --yes --registry",
     "sdcard suspend": "georoute --registry",
     "sdcard reinstate": "georoute --registry",
     "sdcard agents list": "--registry",
     "sdcard agents show": "georoute --registry",
     "sdcard agents renew": "georoute --key a.jwk --out out --registry",
-    "sdcard agents change-keys": "georoute --key a.jwk --out out --registry",
-    "sdcard agents delete": "georoute --registry",
+    "sdcard agents change-keys": "georoute --yes --key a.jwk --out out --registry",
+    "sdcard agents delete": "georoute --yes --registry",
     "sdcard mcp": "--trust trust.json --registry",
     "sdcard fetch": "--trust trust.json --status --token-file token --network 127.0.0.0/8",
 }

@@ -1,0 +1,5 @@
+"""``python -m sdcard``: the command line."""
+
+from sdcard.cli import main
+
+main()

@@ -1,0 +1,283 @@
+"""Mistakes of people at the command line. Each answer says what, where and how."""
+
+import json
+import shlex
+import shutil
+import socket
+import stat
+import sys
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+
+import pytest
+
+from issuer_service.server import Desk
+from tests.command_line import Ran, Sdcard
+from tests.shared import ROOT
+
+CHALLENGE = "--audience https://verifier.example --nonce n-0S6_WzA2Mj"
+VERIFY = f"{CHALLENGE} --trust trust.json --status-unchecked offline"
+REGISTER = "register georoute.json --agent-id g --key a.jwk --context public --out out --timeout 0"
+
+Row = tuple[int, str]
+"""Exit status, and words of what is wrong | where | how to mend it."""
+
+ALONE: dict[str, Row] = {
+    # documents that are broken, empty, or of another kind
+    "card check cut.json": (1, "a comma or a closing bracket is expected | Line 2, column 2 | cut.json: not valid"),
+    "card check empty": (1, "It is empty. | empty | An agent card is expected here."),
+    "inspect empty": (1, "It is empty. | presentation | `sdcard register` and `sdcard present` write them"),
+    "inspect -": (1, "It is empty. | standard input | An SD-Card or a presentation is expected here."),
+    "policy check empty": (1, "It is empty. | empty | A disclosure policy is expected here."),
+    f"verify shown --trust empty {CHALLENGE} --status": (1, "It is empty. | trust | trust.json"),
+    "card check broken.yaml": (1, "breaks in line 3 | broken.yaml | error"),
+    "card check skils.json": (0, "card.member-unknown | card/skils | Did you mean skills?"),
+    "card check nowhere.json": (2, "is not there | nowhere.json | Error:"),
+    "card check folder": (2, "there is no card document | folder | files of a folder end in .json, .kno, .yaml, .yml"),
+    "card check --format a2a/0.4 georoute.json": (2, "a card format is one of | a2a | a2a/1.0"),
+    "card convert georoute.json --to a2a/0.4": (2, "cards can be converted to | a2a/0.3 | a2a/1.0"),
+    "inspect georoute.json": (1, "This is an agent card. | georoute.json | An SD-Card or a presentation is expected"),
+    "inspect trust.json": (1, "This is a trust document. | trust.json | An SD-Card or a presentation is expected"),
+    "inspect folder": (2, "Is a directory | folder | Error:"),
+    "inspect nowhere/x": (2, "there is no folder | nowhere | mkdir -p nowhere"),
+    "policy check georoute.json": (1, "This is an agent card. | georoute.json | A disclosure policy is expected here."),
+    "policy check misspelt.toml": (1, "disclose.unknown | x/claims/descripton | known name is description"),
+    "policy check broken.toml": (1, "policy.toml | Line 1, column 5 | `sdcard policy schema` prints its schema"),
+    "policy explain georoute.json --policy nowhere.toml": (2, "No such file | nowhere.toml | Error:"),
+    "policy explain georoute.json --context publik": (1, "context.unknown | policy | Known contexts: public"),
+    "policy explain georoute.json --context federation": (0, "federation | without --partner | the same as public"),
+    "policy explain - --policy -": (2, "standard input can be read once | standard input | give files"),
+    "vectors check nowhere": (2, "is no directory | nowhere | Error:"),
+    "linkability shown shown --received yesterday": (2, "takes Unix seconds | --received | such as 2026-01-31"),
+    # a private key, and text in the place of a file
+    "card check a.jwk": (1, "This is a private key | a.jwk | keep it secret"),
+    "inspect a.jwk": (1, "This is a private key | a.jwk | replace the key if others may have read it"),
+    "policy check a.jwk": (1, "This is a private key | a.jwk | keep it secret"),
+    f"verify a.jwk {VERIFY}": (1, "This is a private key | a.jwk | keep it secret"),
+    f"verify shown --trust a.jwk {CHALLENGE} --status": (1, "This is a private key | trust | keep it secret"),
+    f"present a.jwk --key a.jwk --trust trust.json {CHALLENGE}": (1, "This is a private key | a.jwk | keep it secret"),
+    REGISTER.replace("georoute.json", "a.jwk") + " --registry http://127.0.0.1:1": (
+        1,
+        "This is a private key | a.jwk | keep it secret",
+    ),
+    "agents list --registry http://127.0.0.1:1 --token-file a.jwk": (
+        1,
+        "This is a private key | a.jwk | keep it secret",
+    ),
+    "inspect KEY": (2, "a text was given | a file | save it in a file"),
+    "card check KEY": (2, "a text was given | a file | save it in a file"),
+    # keys and files
+    "keys new -": (2, "`-` is no file | FILE | give the name of a file"),
+    "keys new nodir/x.jwk": (2, "there is no folder nodir | nodir/x.jwk | mkdir -p nodir"),
+    "keys new a.jwk": (2, "never overwritten | a.jwk | choose another name"),
+    "keys public cut.jwk": (1, "json.malformed | key | Correct the document at this place"),
+    "keys public open.jwk": (2, "is open to others | open.jwk | chmod 600"),
+    "keys add crds": (2, "a key signs one of | cards | status, tokens, audit"),
+    "keys new b.jwk --algorithm RS256": (2, "--algorithm is one of | ES256 | EdDSA"),
+    f"present shown --key nokey.jwk --trust trust.json {CHALLENGE}": (2, "No such file | nokey.jwk | Error:"),
+    f"present shown --key - --trust trust.json {CHALLENGE}": (2, "`-` is no file | --key | give the name of a file"),
+    "trust show -": (2, "`-` is no file | FILE | give the name of a file"),
+    "trust show trust.json --trust-signer a.jwk": (2, "is not signed | trust.json | without --trust-signer"),
+    # decisions that are left out, and options without a value
+    f"verify shown --trust trust.json {CHALLENGE}": (2, "decide about the status | --status | --status-unchecked"),
+    "verify shown --trust trust.json --status": (2, "give --audience and --nonce | --nonce | --unbound REASON"),
+    "verify shown --trust trust.json --unbound --status": (2, "--unbound got --status | value | give the reason"),
+    "verify shown --trust trust.json --unbound --status-unchecked=x": (2, "--unbound got | value | the reason"),
+    f"verify shown --trust trust.json {CHALLENGE} --status-unchecked --explain": (2, "got --explain | value | reason"),
+    f"register georoute.json --registry {REGISTER[23:]}": (2, "--registry got --agent-id | value | variable empty"),
+    "present": (2, "Missing argument | FILE | sdcard present --help"),
+    "token create": (2, "Missing option | --subject | sdcard token create --help"),
+    "verify shown --nonsens": (2, "No such option | --nonsens | sdcard verify --help"),
+    "verify shown --tust trust.json": (2, "No such option | --tust | --trust"),
+    "agnts list": (2, "No such command | agnts | Did you mean 'agents'"),
+    "agents lst": (2, "No such command | lst | list"),
+    # the registry's address and token
+    f"{REGISTER} --registry https://registry.invalid": (2, "there is no host | registry.invalid | compare the address"),
+    f"{REGISTER} --registry http://registry.invalid": (2, "a registry needs https | registry | https"),
+    f"{REGISTER} --registry http://127.0.0.1:1": (2, "nothing listens | 127.0.0.1, port 1 | `sdcard serve` starts one"),
+    f"{REGISTER} --registry 127.0.0.1:8080": (2, "needs a URL | registry | such as https://"),
+    "wait --registry http://127.0.0.1:1 --timeout 0": (2, "nothing listens | 127.0.0.1, port 1 | `sdcard serve`"),
+    "agents list --registry http://127.0.0.1:1 --token-file nowhere": (2, "No such file | nowhere | Error:"),
+    "fetch http://127.0.0.1:1 --trust trust.json --status": (1, "fetch.address | fetched | --network NETWORK"),
+    # settings and the registry's database
+    "serve --port 99999": (2, "less than or equal to 65535 | SDCARD_PORT | Error:"),
+    "serve --config broken.toml": (2, "is not TOML | broken.toml | Line 1, column 5"),
+    "serve --database-url sqlite:////nope/x": (2, "there is no folder /nope | for the database | mkdir -p /nope"),
+    "token list --database-url sqlite:///nowhere/x.sqlite": (2, "no folder | nowhere | SDCARD_DATABASE_URL"),
+    "config show --config misspelt.conf": (2, "settings that there are not | prt | meant: port?"),
+    "token create --subject me --scope agents:registr": (2, "known scopes | agents:register | Error:"),
+    "approvals approve nothing --by me": (1, "approval.decided | approval | `sdcard approvals list` shows what waits"),
+    "db backup -": (2, "`-` is no file | FILE | give the name of a file"),
+    # what destroys asks, or is refused
+    "revoke g --registry http://127.0.0.1:1": (2, "revokes the SD-Cards | of g | Add --yes to do it"),
+    "agents delete g --registry http://127.0.0.1:1": (2, "revokes all SD-Cards | of g | Add --yes to do it"),
+    "agents change-keys g --registry http://127.0.0.1:1 --key a.jwk --out x": (2, "revokes | of g | --yes"),
+    f"{REGISTER} --registry http://127.0.0.1:1 --supersedes revoke": (2, "revokes all earlier | of g | Add --yes"),
+    "token withdraw 2744ccd10c7533bd": (2, "ends the token | 2744ccd10c7533bd | Add --yes to do it"),
+    "grants remove c2b1": (2, "removes the grant | c2b1 | Add --yes to do it"),
+}
+"""Commands in a folder without a registry."""
+
+AT_A_REGISTRY: dict[str, Row] = {
+    f"verify wrapped.txt {VERIFY}": (0, "Verified | agent: | checked"),
+    f"verify crlf.txt {VERIFY}": (0, "Verified | agent: | checked"),
+    f"verify shown.txt {VERIFY.replace('verifier.example', 'verifier.example/')}": (
+        1,
+        "kb.audience-mismatch | Presented: https://verifier.example. Expected: https://verifier.example/."
+        " | character by character",
+    ),
+    f"verify shown.txt {VERIFY.replace('n-0S6', 'n-1S6')}": (
+        1,
+        "kb.nonce-mismatch | Presented: n-0S6_WzA2Mj. Expected: n-1S6_WzA2Mj. | present again for a new one",
+    ),
+    f"verify shown.txt {VERIFY} --now LATER": (1, "39600 s (11 h) ago | at most 300 s ago | Ask for a new challenge"),
+    f"verify shown.txt {VERIFY} --interaction-id i-1": (
+        1,
+        "Presented: nothing. Expected: i-1. | i-1 | --interaction-id",
+    ),
+    "verify shown.txt --trust trust.json --unbound looking --status-unchecked offline": (
+        1,
+        "kb.unexpected | kb-jwt | give --audience and --nonce instead of --unbound",
+    ),
+    f"verify cards/public.sd-card {VERIFY}": (1, "kb.missing | presentation | `sdcard present` makes a presentation"),
+    f"verify shown.txt {VERIFY.replace('trust.json', 'other.json')}": (1, "issuer.unknown | iss | trust.json"),
+    f"verify cut.txt {VERIFY}": (1, "Refused | kb | again"),
+    "present cards/public.sd-card --key agent.jwk --trust trust.json --audience x --path skils.0": (
+        1,
+        "selection.not-held | request/paths/0 | Did you mean skills?",
+    ),
+    "present cards/public.sd-card --key agent.jwk --trust trust.json --audience x --path skills.9": (
+        1,
+        "selection.not-held | of skills are counted from 0 to 2 | `sdcard inspect` lists the places",
+    ),
+    "present cards/public.sd-card --key other.jwk --trust trust.json --audience x": (
+        1,
+        "cnf.other-key | issuer-jwt/cnf/jwk | `sdcard agents change-keys` binds others",
+    ),
+    "register georoute.json --registry REGISTRY/api --agent-id m --key m.jwk --context public --out m": (
+        1,
+        "request.not-found | request | --registry is the root of the registry",
+    ),
+    "register georoute.json --registry REGISTRY --agent-id m --key m.jwk --context federation --out m": (
+        0,
+        "agreement.none-in-force | disclosure_contexts/0/context | as public does. Name the partner",
+    ),
+    "register georoute.json --registry REGISTRY --agent-id m --key m.jwk --context publik --out m": (
+        1,
+        "context.unknown | disclosure_contexts/0/context | Known contexts: public",
+    ),
+    "register georoute.json --registry LOCALHOST --agent-id m --key m.jwk --context public --out m": (
+        2,
+        "the registry is not http://localhost | its Issuer | --issuer",
+    ),
+    "agents list --registry REGISTRY --token-file badtoken": (1, "token.invalid | request | `sdcard token create`"),
+    "agents show nobody --registry REGISTRY": (1, "agent.unknown | agent | `sdcard agents list` shows those"),
+    "agents list --registry TLS": (2, "TLS failed | cannot be reached | registry"),
+}
+"""Commands beside a registry with an agent; LATER is 11 hours after the presentation."""
+
+
+def test_the_table_has_every_mistake() -> None:
+    assert len(ALONE) + len(AT_A_REGISTRY) >= 64
+
+
+def said(ran: Ran) -> str:
+    return " ".join((ran.out + ran.err).split())
+
+
+@pytest.mark.parametrize("mistake", ALONE)
+def test_a_mistake_is_answered_with_what_where_and_how(
+    mistake: str, sdcard: Sdcard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SDCARD_TOKEN", "a-token-of-no-registry")
+    monkeypatch.setattr("sdcard.io.registry_client.Registry.__init__.__defaults__", (None, 0.0))
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"")))
+    assert sdcard("keys", "new", "a.jwk").status == 0
+    key = Path("a.jwk").read_text(encoding="ascii")
+    make_files(key)
+    status, words = ALONE[mistake]
+
+    ran = sdcard(*(key if word == "KEY" else word for word in shlex.split(mistake)))
+
+    assert [word for word in words.split(" | ") if word not in said(ran)] == [], said(ran)
+    assert (ran.status, "Traceback" in said(ran), json.loads(key)["d"] in said(ran)) == (status, False, False)
+
+
+def make_files(key: str) -> None:
+    shutil.copy(ROOT / "examples" / "georoute.json", "georoute.json")
+    card = json.loads(Path("georoute.json").read_bytes())
+    files = {
+        "empty": "",
+        "cut.json": '{"name":"x"\n "version":"1"}',
+        "skils.json": json.dumps({**card, "skils": []}),
+        "broken.yaml": "name: x\na: [b\n",
+        "misspelt.toml": '[contexts.x.claims]\ndescripton = "plain"\n',
+        "broken.toml": "x = \n",
+        "misspelt.conf": "prt = 9\n",
+        "cut.jwk": key[:50],
+        "open.jwk": key,
+        "shown": "e30.e30.c2ln~",
+        "trust.json": '{"issuers": {"https://registry.example": {"keys": []}}}',
+    }
+    for name, text in files.items():
+        Path(name).write_text(text, encoding="utf-8")
+        Path(name).chmod(0o644 if name == "open.jwk" else 0o600)
+    Path("folder").mkdir()
+
+
+def test_a_mistake_beside_a_registry_is_answered_with_what_where_and_how(
+    sdcard: Sdcard, desk: Desk, registered: Ran, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(ROOT / "examples" / "georoute.json", "georoute.json")
+    shutil.copy("cards/trust.json", "trust.json")
+    ((issuer, jwks),) = json.loads(Path("trust.json").read_bytes())["issuers"].items()
+    Path("other.json").write_text(json.dumps({"issuers": {"https://other.example": jwks}}))
+    Path("badtoken").write_text("nobody")
+    for name in ("other.jwk", "m.jwk"):
+        sdcard("keys", "new", name)
+    presented = ("present", "cards/public.sd-card", "--key", "agent.jwk", "--trust", "trust.json")
+    text = sdcard(*presented, *CHALLENGE.split()).out
+    lines = [text[at : at + 76] for at in range(0, len(text), 76)]
+    for name, shown in (
+        ("shown", text),
+        ("wrapped", "\n".join(lines)),
+        ("crlf", "\r\n".join(lines)),
+        ("cut", text[:-9]),
+    ):
+        Path(f"{name}.txt").write_text(shown, encoding="ascii", newline="")
+    bound = sdcard("verify", "shown.txt", *VERIFY.split(), "--json").json["key_binding"]["issued_at"]
+    places = {
+        "LOCALHOST": desk.address.replace("127.0.0.1", "localhost"),
+        "LATER": str(int(bound) + 11 * 3600),
+        "REGISTRY": issuer,
+        "TLS": issuer.replace("http:", "https:"),
+    }
+    wrong = {}
+    for mistake, (status, words) in AT_A_REGISTRY.items():
+        for name, place in places.items():
+            mistake = mistake.replace(name, place)
+        ran = sdcard(*shlex.split(mistake))
+        missing = [word for word in words.split(" | ") if word not in said(ran)]
+        if missing or ran.status != status or "Traceback" in ran.err:
+            wrong[mistake] = (missing, ran.status, said(ran))
+    assert not wrong, "\n".join(f"{mistake}: {what}" for mistake, what in wrong.items())
+
+
+def test_a_port_that_is_taken_is_named(sdcard: Sdcard) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ran = sdcard("serve", "--port", str(port))
+
+    assert (ran.status, f"127.0.0.1, port {port}: it is taken; choose another" in said(ran)) == (2, True)
+
+
+def test_no_message_is_wrapped_in_a_pipe(sdcard: Sdcard, monkeypatch: pytest.MonkeyPatch) -> None:
+    for columns in ("40", None):
+        monkeypatch.setenv("COLUMNS", columns) if columns else monkeypatch.delenv("COLUMNS")
+        ran = sdcard("keys", "public", "a-folder-with-a-long-name/" * 4 + "agent.jwk")
+        assert ran.err.count("\n") == 1
+
+
+def test_a_mode_of_a_new_key_lets_nobody_else_in(sdcard: Sdcard) -> None:
+    assert sdcard("keys", "new", "a.jwk").status == 0
+    assert stat.S_IMODE(Path("a.jwk").stat().st_mode) == 0o600
