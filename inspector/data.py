@@ -1,4 +1,4 @@
-"""Data of the page from the core: rules, limits, algorithms, formats, contexts."""
+"""Data of JavaScript from the core: of the package ``packages/verifier``, and of the inspector's page, which needs more."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -7,18 +7,20 @@ from typing import Any
 from sdcard.cards.a2a import v0, v1_0
 from sdcard.cards.a2a.signatures import MOST_SIGNATURES
 from sdcard.cards.a2a.signed_form import CARD_0_3, CARD_1_0, Field, Form, Message, forms_of
-from sdcard.cards.detect import KNOWN_FORMATS
+from sdcard.cards.detect import _DEFAULTS, KNOWN_FORMATS
 from sdcard.cards.kno import card as kno
 from sdcard.cards.lint import _FLAG, _HIDDEN
 from sdcard.cards.model import CardFormat
-from sdcard.instants import MAX_INSTANT, FreshnessWindow
+from sdcard.instants import MAX_INSTANT, MAX_SKEW, FreshnessWindow
 from sdcard.jose.algorithms import _SMALL_ORDER, EC_PARAMETERS, ML_DSA_PARAMETERS, SignatureAlgorithm
 from sdcard.jose.claims import MAX_NONCE_LENGTH, UNCHECKED_METHODS
 from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS
-from sdcard.limits import BYTES_PER_CONTAINER, DEFAULT_LIMITS, MOST_CARD_VALUES, MOST_CONTAINERS
+from sdcard.key_binding import AGENT_NONCE
+from sdcard.limits import BYTES_PER_CONTAINER, DEEPEST, DEFAULT_LIMITS, MOST_CARD_VALUES, MOST_CONTAINERS
 from sdcard.linkability import comparison as comparing
 from sdcard.linkability import comparison as traces
 from sdcard.linkability import report
+from sdcard.nonces import NoncePurpose
 from sdcard.paths import ClaimPath
 from sdcard.policy.context import BUILT_IN, ISSUING_STEP, DisclosureContext
 from sdcard.policy.document import SCHEMA
@@ -27,7 +29,7 @@ from sdcard.profile import KB_TYP, NEVER_SELECTIVE, PROFILES, RESERVED_ANYWHERE,
 from sdcard.rules import Rule
 from sdcard.sdjwt.model import DigestAlgorithm
 from sdcard.sdjwt.verification import RESERVED_NAMES
-from sdcard.status_list import TYP
+from sdcard.status_list import MEDIA_TYPE, TYP
 
 NOT_HERE: Mapping[Rule, str] = {
     Rule.KB_REPLAYED: "Only a Verifier that remembers nonces can know.",
@@ -52,21 +54,22 @@ NOT_HERE: Mapping[Rule, str] = {
 _MESSAGES = {"card_1_0": CARD_1_0, "card_0_3": CARD_0_3}
 
 
-def page_data() -> dict[str, Any]:
-    """Everything, as JSON."""
-    messages = _Messages()
+def package_data() -> dict[str, Any]:
+    """Return what the package knows from the core, as JSON."""
     return {
-        "rules": {rule.value: {"sentence": rule.sentence, "standard": rule.standard} for rule in Rule},
-        "not_here": {rule.value: why for rule, why in NOT_HERE.items()},
         "limits": asdict(DEFAULT_LIMITS),
+        "deepest": DEEPEST,
         "most_containers": MOST_CONTAINERS,
-        "most_card_values": MOST_CARD_VALUES,
         "bytes_per_container": BYTES_PER_CONTAINER,
         "max_instant": MAX_INSTANT,
+        "max_skew": MAX_SKEW,
         "window": asdict(FreshnessWindow()),
         "max_nonce_length": MAX_NONCE_LENGTH,
+        "agent_nonce": AGENT_NONCE,
+        "nonce_purposes": [NoncePurpose.PRESENTATION, NoncePurpose.CALLED_AGENT],
         "kb_typ": KB_TYP,
         "status_typ": TYP,
+        "status_media_type": MEDIA_TYPE,
         "algorithms": [
             {"name": one, "header_names": one.header_names, "signature_size": one.signature_size}
             for one in SignatureAlgorithm
@@ -77,7 +80,6 @@ def page_data() -> dict[str, Any]:
                 "algorithm": algorithm,
                 "crv": curve.crv,
                 "size": curve.size,
-                "prime": str(curve.prime),
                 "hash": f"SHA-{algorithm[2:]}",
             }
             for algorithm, curve in EC_PARAMETERS.items()
@@ -87,13 +89,13 @@ def page_data() -> dict[str, Any]:
         "private_members": sorted(PRIVATE_MEMBERS),
         "unchecked_confirmations": [*UNCHECKED_METHODS],
         "published_keys": sorted(PUBLISHED_KEYS),
-        "profiles": {name: _profile(profile) for name, profile in PROFILES.items()}
-        | {"any": {"name": "any SD-JWT", "also_clear": []}},
+        "profiles": {name: _profile(profile) for name, profile in PROFILES.items()},
         "never_selective": sorted(NEVER_SELECTIVE),
         "reserved_at_top": sorted(RESERVED_AT_TOP),
         "reserved_anywhere": sorted(RESERVED_ANYWHERE),
         "reserved_in_disclosures": sorted(RESERVED_NAMES),
         "formats": [_format(one) for one in KNOWN_FORMATS.values()],
+        "usual_formats": {family: one.name for family, one in _DEFAULTS.items()},
         "detection": {
             "capabilities": list(v0.CAPABILITIES),
             "only_a2a": list(v1_0._ONLY_A2A),
@@ -103,6 +105,23 @@ def page_data() -> dict[str, Any]:
             "brought_by_0_2": list(v0.NEW_IN_0_2),
             "marks_of_a2a": list(kno._A2A),
         },
+    }
+
+
+def rule_catalogue() -> dict[str, dict[str, str]]:
+    """Return every rule with its sentence and the section of the standard."""
+    return {rule.value: {"sentence": rule.sentence, "standard": rule.standard} for rule in Rule}
+
+
+def page_data() -> dict[str, Any]:
+    """Return what the page knows: the package's data, and its own."""
+    shared, messages = package_data(), _Messages()
+    return shared | {
+        "profiles": shared["profiles"] | {"any": {"name": "any SD-JWT", "also_clear": []}},
+        "rules": rule_catalogue(),
+        "most_card_values": MOST_CARD_VALUES,
+        "formats": [_format(one) | _planned(one) for one in KNOWN_FORMATS.values()],
+        "not_here": {rule.value: why for rule, why in NOT_HERE.items()},
         "forms": {name: [_form(form) for form in forms_of(name)] for name in KNOWN_FORMATS if forms_of(name)},
         "messages": messages.all(),
         "most_signatures": MOST_SIGNATURES,
@@ -133,11 +152,18 @@ def _format(one: CardFormat) -> dict[str, Any]:
     return {
         "name": one.name,
         "family": one.family,
-        "always_disclosed": list(one.always_disclosed),
         "members": sorted(one.members),
-        "units": _paths(one.units),
         "together": _paths(one.together),
         "groups": {name: _paths(paths) for name, paths in one.groups.items()},
+        "facts": {fact.value: _paths(paths) for fact, paths in one.facts.items()},
+    }
+
+
+def _planned(one: CardFormat) -> dict[str, Any]:
+    """Return what plans of a disclosure need."""
+    return {
+        "always_disclosed": list(one.always_disclosed),
+        "units": _paths(one.units),
         "private": _paths(one.private),
     }
 

@@ -7,12 +7,18 @@ import base64
 import hashlib
 import json
 import os
+import re
 from functools import cache
 from pathlib import Path
 
 from inspector.data import page_data
 
 SOURCES = Path(__file__).resolve().parent
+PACKAGE = SOURCES.parent / "packages" / "verifier" / "src"
+SHARED = ("json", "inflate", "ml-dsa", "keys", "sd-jwt", "claims", "status", "trust", "paths", "formats")
+"""Modules of the package that the page is made of, each after those that it imports."""
+_IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?:class|const|(?:async )?function) (\w+)", re.MULTILINE)
 PAGE = SOURCES.parent / "build" / "inspector.html"
 
 
@@ -48,14 +54,26 @@ def joined() -> str:
 
 
 def _script() -> str:
-    """Join all scripts, in the order of their names, in one function.
+    """Join the package's modules, then all scripts in the order of their names, in one function.
 
     Nothing is global except what tests call.
     """
-    parts = [path.read_text(encoding="utf-8") for path in sorted((SOURCES / "script").glob("*.js"))]
     facts = {"DATA": page_data(), "EXAMPLES": json.loads(_read("examples.json"))}
     constants = [f"const {name} = {_as_script(value)};\n" for name, value in facts.items()]
-    return '(() => {\n"use strict";\n' + "\n".join((*constants, *parts)) + "})();\n"
+    modules = [_as_function(name) for name in SHARED]
+    parts = [path.read_text(encoding="utf-8") for path in sorted((SOURCES / "script").glob("*.js"))]
+    return '(() => {\n"use strict";\n' + "\n".join((*constants, *modules, *parts)) + "})();\n"
+
+
+def _as_function(name: str) -> str:
+    """Turn a module of the package into a function that is called once, so that it keeps its own names.
+
+    Its exports become constants of the page, so a script that takes such a name again does not run.
+    """
+    text = (PACKAGE / f"{name}.js").read_text(encoding="utf-8")
+    exported = ", ".join(_EXPORT.findall(text))
+    inside = _EXPORT.sub(lambda found: found[0].removeprefix("export "), _IMPORT.sub("", text))
+    return f"const {{ {exported} }} = (() => {{\n{inside}\nreturn {{ {exported} }};\n}})();\n"
 
 
 def _as_script(value: object) -> str:

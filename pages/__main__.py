@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from inspector.package import DATA, RULES, data_script, rules_script
 from issuer_service.app import openapi_document
 from pages.command_line import command_line_page
 from pages.conformance import conformance_page
@@ -32,6 +33,8 @@ MADE: dict[str, Callable[[], str]] = {
     "docs/policy.schema.json": lambda: f"{json.dumps(SCHEMA, indent=2)}\n",
     "docs/public-api.txt": signatures_page,
     "docs/threats.svg": threats_picture,
+    DATA: data_script,
+    RULES: rules_script,
     SESSION: session_picture,
 }
 """File → what makes it. The vectors and ``docs/rules.md`` are made by ``vectors.generate``."""

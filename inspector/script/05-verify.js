@@ -1,8 +1,6 @@
 // Every step of verification, in the order of sdcard/verifier.py; each passes, refuses, or is not checked here.
 // Unlike the core, the page goes on after a refusal, so that a person sees everything at once.
 
-class Unchecked extends Error {}
-
 const STOPPED = "A step before it was refused.";
 const ENCODING = ["encoding.base64url", "encoding.utf8"];
 const JSON_RULES = ["json.malformed", "json.duplicate-member", "json.number", "json.surrogate", "json.depth", "limit.containers"];
@@ -20,10 +18,10 @@ class Report {
     const step = { group, title, rules, state: "passed", rule: null, where: "", hint: "" };
     this.steps.push(step);
     try {
-      if (whyNot) throw new Unchecked(whyNot);
+      if (whyNot) throw new NotChecked(whyNot);
       return await work();
     } catch (problem) {
-      if (problem instanceof Unchecked) {
+      if (problem instanceof NotChecked) {
         Object.assign(step, { state: "unchecked", hint: problem.message });
       } else if (problem instanceof Refused) {
         Object.assign(step, { state: "refused", rule: problem.rule, where: problem.where, hint: problem.hint });
@@ -95,7 +93,7 @@ async function readParts(text, options, report, found) {
     if (!found.arrived.kbJwt && !unbound) throw new Refused("kb.missing", "presentation");
   }, !found.arrived ? STOPPED : options.keyBinding || options.holderKey ? "" : "Say whether you expect key binding.");
   await report.step("Your keys", "What you trust has not expired", ["trust.expired"], () => {
-    if (typeof (found.trust.expires ?? null) === "number" && options.now >= found.trust.expires) throw new Refused("trust.expired", "trust/exp");
+    found.trust.named?.checkCurrent(options.now);
   }, found.trust ? "" : noKeys || STOPPED);
 }
 
@@ -148,7 +146,7 @@ async function checkClaims(options, profile, report, found, whyNot) {
   const audience = keyBinding?.audience ?? null;
   const step = (title, rules, work, why = whyNot) => report.step(group, title, rules, work, why);
   await step("Nothing that decides can be hidden", ["claim.not-in-clear"],
-    () => checkNotSelective(payload, found.processed, [...new Set([...profile.required, ...DATA.never_selective])]), noProfile);
+    () => checkNotSelective(payload, found.processed, guardedBy(profile)), noProfile);
   await step("What is needed is there", ["claim.missing"], () => checkPresent(payload, profile.required), noProfile);
   await step("It has not expired", ["time.expired", "claim.type", "claim.value"], () => checkNotExpired(claims, now - skew, "issuer-jwt"));
   await step("It is valid already", ["time.not-yet-valid", "claim.type", "claim.value"], () => checkAlreadyValid(claims, now + skew, "issuer-jwt"));
@@ -160,7 +158,7 @@ async function checkClaims(options, profile, report, found, whyNot) {
   await step("It is for you", ["audience.mismatch", "claim.type"], () => checkAddressed(claims, audience, "issuer-jwt"), whyNot || undecided);
   await step("It is of the right kind", ["profile.vct", "claim.type", "claim.value"], () => checkVct(claims, profile), noProfile);
   const unbound = whyNot || (profile.required || found.arrived.kbJwt ? "" : "No key binding is there.");
-  found.holderKey = await step("The Holder's key can be one", ["cnf.malformed", ...KEY_RULES, "encoding.base64url"], () => parseConfirmation(claims), unbound);
+  found.holderKey = await step("The Holder's key can be one", ["cnf.malformed", ...KEY_RULES, "encoding.base64url"], () => readConfirmation(claims), unbound);
   const noHolder = unbound || (found.holderKey ? "" : STOPPED);
   await step("Its private half is not public", ["key.published"], () => checkNotPublished(found.holderKey, options.published, "issuer-jwt/cnf/jwk"),
     noHolder || (profile.required ? "" : "Choose the SD-Card profile to check this."));
@@ -174,9 +172,9 @@ async function checkClaims(options, profile, report, found, whyNot) {
 async function checkHolder(options, report, found) {
   const group = "Status";
   const claims = found.processed?.claims;
-  await report.step(group, "The status names a list", ["status.malformed"], () => (claims.has("status") ? parseStatus(claims.get("status")) : null), claims ? "" : STOPPED);
+  await report.step(group, "The status names a list", ["status.malformed"], () => (claims.has("status") ? readStatus(claims.get("status")) : null), claims ? "" : STOPPED);
   await report.step("Key binding", "It is bound to your key", ["cnf.other-key"], async () => {
-    const mine = await parsePublicJwk(parseJsonObject(utf8(options.holderKey), "key", options.limits.json_depth), "key");
+    const mine = await readPublicJwk(parseJsonObject(utf8(options.holderKey), "key", options.limits.json_depth), "key");
     if (mine.thumbprint !== found.holderKey.thumbprint) throw new Refused("cnf.other-key", "issuer-jwt/cnf/jwk");
   }, found.holderKey ? "" : STOPPED);
 }
@@ -214,14 +212,14 @@ async function checkStatus(options, report, found) {
   const claims = found.processed?.claims;
   const none = !claims ? STOPPED : claims.has("status") ? "" : "The card refers to no status list.";
   const noToken = options.statusToken ? "" : "Paste the status list token.";
-  const reference = await report.step(group, "The status names a list", ["status.malformed"], () => parseStatus(claims.get("status")), none);
+  const reference = await report.step(group, "The status names a list", ["status.malformed"], () => readStatus(claims.get("status")), none);
   found.statusReference = reference;
   const unread = none || noToken || (reference ? "" : STOPPED);
   const list = await checkListToken(options, report, found, options.statusToken, reference?.uri ?? null, unread);
   found.statusValue = await report.step(group, "The entry says VALID", ["status.revoked", "status.suspended", "status.unavailable"], () => {
     const value = statusAt(list, reference.index);
     found.statusValue = value;
-    judgeStatus(value);
+    checkStatusValue(value);
     return value;
   }, unread || (list ? "" : STOPPED)) ?? found.statusValue;
 }
@@ -230,16 +228,16 @@ async function checkStatus(options, report, found) {
 async function checkListToken(options, report, found, text, uri, whyNot) {
   const group = "Status";
   const jws = await report.step(group, "The status list token reads", ["jws.format", "jws.header", "limit.bytes", ...ENCODING, ...JSON_RULES],
-    () => readStatusListToken(text, options.limits), whyNot);
+    () => parseStatusListToken(text, options.limits), whyNot);
   found.statusJws = jws;
   const unread = whyNot || (jws ? "" : STOPPED);
   const key = await report.step(group, "The key of status lists", ["issuer.key-unknown", ...KEY_RULES, "trust.malformed"], () => statusKey(options, found, jws), unread);
   const noKey = unread || (key ? "" : whyNone(report));
   await checkJws(report, group, jws, key, noKey, unread, [DATA.status_typ]);
   await report.step(group, "It is the right list, and current", ["status-list.other", "audience.mismatch", "time.not-yet-valid", "time.issued-in-future", "time.expired", "claim.missing", "claim.type", "claim.value"],
-    () => checkListClaims(jws.payload, uri, options.now), unread);
+    () => checkListClaims(jws.payload, uri, options.now, 0), unread);
   return report.step(group, "The list unpacks", ["status-list.malformed", "limit.bytes", "encoding.base64url", "claim.missing"],
-    () => parseStatusList(required(jws.payload, "status_list", "status-list"), options.limits), unread);
+    () => readStatusList(jws.payload, options.limits), unread);
 }
 
 // Why the step before gave nothing.
@@ -250,26 +248,17 @@ async function statusKey(options, found, jws) {
   const given = options.statusKeys ? await parseTrust(options.statusKeys, options.limits.json_depth) : found.trust;
   if (given?.alone && options.statusKeys) return given.alone;
   if (given && !given.named && options.statusKeys) return pick(given.keys, kid, "status-list/kid", "This key is not among those you gave.", alg);
-  const named = !given?.named ? undefined : found.kind === "status-list" ? statusKeysOfAll(given.named, kid) : given.named.get(found.processed?.claims.get("iss"))?.statusKeys;
-  if (!named && !options.statusKeys) throw new Unchecked("Paste the key of status lists.");
+  const named = !given?.named ? undefined : found.kind === "status-list" ? statusKeysOfAll(given.named, kid) : given.named.statusKeys.get(found.processed?.claims.get("iss"));
+  if (!named && !options.statusKeys) throw new NotChecked("Paste the key of status lists.");
   return pick(named ?? new Map(), kid, "status-list/kid", "Add the Issuer's status keys.", alg);
 }
 
 // A status list token does not say whose it is: its `kid` has to.
 function statusKeysOfAll(named, kid) {
-  const sets = [...named.values()].map((one) => one.statusKeys).filter((keys) => keys.size > 0);
+  const sets = [...named.statusKeys.values()].filter((keys) => keys.size > 0);
   const having = sets.filter((keys) => (kid === undefined ? keys.size === 1 : keys.has(kid)));
-  if (having.length > 1) throw new Unchecked("Several Issuers have a key of this name: paste the one key.");
+  if (having.length > 1) throw new NotChecked("Several Issuers have a key of this name: paste the one key.");
   return having[0] ?? new Map();
-}
-
-function tryOr(work, otherwise) {
-  try {
-    return work();
-  } catch (problem) {
-    if (problem instanceof Refused) return otherwise;
-    throw problem;
-  }
 }
 
 // -- a KB-JWT or a status list token by itself ------------------------------------------------------------------------
@@ -287,7 +276,7 @@ async function inspectKbJwt(text, given) {
   const unread = found.kb ? "" : STOPPED;
   const key = await step("The Holder's key", [...KEY_RULES, "trust.malformed", "issuer.key-unknown"], async () => {
     const trust = await parseTrust(options.keys, options.limits.json_depth);
-    if (trust.named) throw new Unchecked("A trust document names Issuers: paste the Holder's JWK, as a key you trust.");
+    if (trust.named) throw new NotChecked("A trust document names Issuers: paste the Holder's JWK, as a key you trust.");
     return trust.alone ?? pick(trust.keys, found.kb.header.get("kid"), "kb-header/kid", "This key is not among those you gave.", found.kb.header.get("alg"));
   }, unread || (options.keys ? "" : "Paste the Holder's key, as a key you trust."));
   found.holderKey = key;

@@ -1,127 +1,7 @@
-// Agent card documents: which format, names that no card may use, and the signatures of A2A cards.
-// As sdcard/cards/detect.py and sdcard/cards/a2a/signatures/. The shapes of members are not checked here.
+// Agent card documents: names that no card may use, and the signatures of A2A cards, as sdcard/cards/a2a/signatures/. The
+// format is detected in packages/verifier/src/formats.js. The shapes of members are not checked here.
 
 const CARD_FAMILIES = ["encoding", "json", "limit", "yaml", "card", "agentcard", "key", "trust"];
-
-const snakeCase = (name) => name.replace(/(?<=[a-z0-9])(?=[A-Z])/g, "_").toLowerCase();
-
-// A member in either spelling, as [spelling, value]; undefined where it is absent or null.
-function findMember(members, name) {
-  for (const spelling of new Set([name, snakeCase(name)])) {
-    const value = members.get(spelling);
-    if (value !== undefined && value !== null) return [spelling, value];
-  }
-  return undefined;
-}
-
-const hasMember = (members, name) => findMember(members, name) !== undefined;
-const hasExactly = (members, ...names) => names.every((name) => members.get(name) !== undefined && members.get(name) !== null);
-const hasAny = (members, ...names) => names.some((name) => hasExactly(members, name));
-
-function claimedVersion(document) {
-  const found = findMember(document, "protocolVersion");
-  if (!found) return "";
-  return isText(found[1]) ? found[1] : sortedText(found[1]);
-}
-
-const schemaOf = (document) => (isText(document.get("$schema")) ? document.get("$schema") : "");
-
-function listsSkills(document) {
-  const skills = document.get("skills");
-  return Array.isArray(skills) && (skills.length === 0 || skills.some(isObject));
-}
-
-function isA2aCard(document) {
-  if (!hasMember(document, "url")) return false;
-  const capabilities = document.get("capabilities");
-  const { detection } = DATA;
-  if (isObject(capabilities) && detection.capabilities.some((name) => hasMember(capabilities, name))) return true;
-  if (detection.only_a2a.some((name) => hasMember(document, name))) return true;
-  return listsSkills(document) && !detection.of_others.some((name) => hasMember(document, name));
-}
-
-function isSnake(document) {
-  const spelt = DATA.detection.two_words.filter((name) => hasMember(document, name));
-  return spelt.length > 0 && spelt.every((name) => !hasExactly(document, name));
-}
-
-function is10(document) {
-  if (hasMember(document, "supportedInterfaces")) return true;
-  return claimedVersion(document).startsWith("1") && hasMember(document, "skills") && !hasMember(document, "url");
-}
-
-function is03(document) {
-  const claim = claimedVersion(document);
-  if (claim.startsWith("0.3")) return true;
-  if (!isA2aCard(document)) return false;
-  const skills = findMember(document, "skills")?.[1];
-  if (hasMember(document, "signatures")) return true;
-  if (Array.isArray(skills) && skills.some((skill) => isObject(skill) && hasMember(skill, "security"))) return true;
-  const schemes = findMember(document, "securitySchemes")?.[1];
-  if (isObject(schemes) && [...schemes.values()].some((one) => isObject(one) && one.get("type") === "mutualTLS")) return true;
-  return claim ? !claim.startsWith("0.1") && !claim.startsWith("0.2") : isSnake(document);
-}
-
-function is01(document) {
-  const claim = claimedVersion(document);
-  if (DATA.detection.brought_by_0_2.some((name) => hasMember(document, name))) return false;
-  if (claim) return claim.startsWith("0.1") && (isA2aCard(document) || hasMember(document, "skills"));
-  return isA2aCard(document) && (hasMember(document, "authentication") || !hasMember(document, "description"));
-}
-
-const is02 = (document) => (claimedVersion(document).startsWith("0.2") && hasMember(document, "skills")) || isA2aCard(document);
-
-function isAgentCard(document) {
-  const endpoint = document.get("endpoint");
-  const marks = [
-    hasExactly(document, "agent_id"),
-    Array.isArray(document.get("capabilities")),
-    isObject(endpoint) && (endpoint.has("protocol") || endpoint.has("url")),
-  ];
-  return marks.filter(Boolean).length >= 2;
-}
-
-function isUnlabelledKno(document) {
-  if (hasExactly(document, "$schema") || DATA.detection.marks_of_a2a.some((name) => hasMember(document, name))) return false;
-  const owner = document.get("ownership");
-  return isObject(owner) && owner.has("context") && document.has("id") && document.has("url");
-}
-
-function isToolServer(document) {
-  const schema = document.get("$schema");
-  if (schema !== undefined && (isText(schema) ? schema : sortedText(schema)).includes("modelcontextprotocol")) return true;
-  if (hasAny(document, "serverInfo", "mcpServers")) return !hasExactly(document, "skills");
-  return hasExactly(document, "tools", "protocolVersion") && !hasExactly(document, "skills");
-}
-
-function isBeginning(document) {
-  if ([...document.keys()].every((name) => DATA.detection.known_to_1_0.includes(name))) return true;
-  return listsSkills(document) && isObject(document.get("capabilities")) && !hasMember(document, "url");
-}
-
-// The first yes decides, as in sdcard/cards/detect.py. AgentCard's dialects are told apart by whole shapes, which is
-// not done here; how a card may be disclosed is the same for all of them.
-const SIGNS = [
-  [(d) => schemaOf(d).startsWith("agent-card@0.1."), "kno/0.1"],
-  [(d) => schemaOf(d).startsWith("agent-card@") || (schemaOf(d).startsWith("service-config@") && d.get("subtype") === "agent-card"), "kno/0.2"],
-  [(d) => schemaOf(d).startsWith("agent-blueprint@"), null],
-  [(d) => schemaOf(d).startsWith("service-config@"), null],
-  [is10, "a2a/1.0"],
-  [isUnlabelledKno, "kno/0.2"],
-  [is03, "a2a/0.3"],
-  [(d) => hasAny(d, "agentCard", "agent_card"), null],
-  [is01, "a2a/0.1"],
-  [is02, "a2a/0.2"],
-  [isAgentCard, "agentcard/draft-00"],
-  [(d) => hasExactly(d, "agent_id"), null],
-  [(d) => hasExactly(d, "type") && hasAny(d, "registrations", "services"), null],
-  [isToolServer, null],
-  [(d) => hasAny(d, "schema_version", "name_for_model", "tools"), null],
-  [(d) => Array.isArray(d.get("capabilities")) && !hasExactly(d, "skills"), null],
-  [isBeginning, "a2a/1.0"],
-];
-
-const detectFormat = (document) => SIGNS.find(([question]) => question(document))?.[1] ?? null;
 
 function readCardDocument(text, limits) {
   if (!text.isWellFormed()) throw new Refused("encoding.utf8", "card");
@@ -206,13 +86,13 @@ async function checkCardSignatures(options, report, found, whyNot) {
     found.unsigned = unsignedMembers(found.signatures.filter((one) => one.canonical).map((one) => one.canonical));
     const invalid = found.signatures.find((one) => one.rule === "card.signature-invalid");
     if (invalid) throw new Refused(invalid.rule, `card/signatures/${invalid.number}/${invalid.place}`, invalid.hint);
-    if (!found.signatures.some((one) => one.canonical)) throw new Unchecked("No trusted key can verify a signature of the card.");
+    if (!found.signatures.some((one) => one.canonical)) throw new NotChecked("No trusted key can verify a signature of the card.");
   }, noKeys || tooMany);
 }
 
 async function cardSigners(options) {
   const trust = await parseTrust(options.keys, options.limits.json_depth, (key, where) => checkNotPublished(key, options.published, where));
-  if (trust.named) throw new Unchecked("A trust document names Issuers: paste the signer's JWK, as a key you trust.");
+  if (trust.named) throw new NotChecked("A trust document names Issuers: paste the signer's JWK, as a key you trust.");
   return trust.keys;
 }
 
@@ -249,9 +129,7 @@ class SignatureVerifier {
     if (!signature) return invalid("signature", "This is no base64url without padding.");
     this.canonical ??= this.forms.map((form) => canonicalForm(this.document, form)).filter(Boolean);
     for (const canonical of this.canonical) {
-      const found = await verifies(key, utf8(`${text}.${encodeBase64url(utf8(canonical.payload))}`), signature);
-      if (found === undefined) return { rule: "", hint: `This browser has no ${key.algorithm}.` };
-      if (found) return { rule: "card.signature-verified", canonical, hint: `Verified with the key ${key.thumbprint}, over ${canonical.form.name}.` };
+      if (await key.verifies(utf8(`${text}.${encodeBase64url(utf8(canonical.payload))}`), signature)) return { rule: "card.signature-verified", canonical, hint: `Verified with the key ${key.thumbprint}, over ${canonical.form.name}.` };
     }
     return invalid("signature", "It is not this card's, or it was changed.");
   }

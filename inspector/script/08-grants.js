@@ -1,16 +1,13 @@
 // What a context may show of cards of one format: sdcard/policy/rules.py. Treatments are "plain", "selective" and
 // "withheld"; of the entries that cover a place, the one with the narrowest path decides.
 
-const FORMATS = new Map(DATA.formats.map((one) => {
-  const paths = (list) => list.map((segments) => new ClaimPath(segments));
-  const groups = new Map(Object.entries(one.groups).map(([name, list]) => [name, paths(list)]));
-  const format = { ...one, groups, units: paths(one.units), together: paths(one.together), private: paths(one.private) };
+for (const format of FORMATS.values()) {
+  Object.assign(format, { units: pathsOf(format.units), private: pathsOf(format.private) });
   format.goesWithParent = (place) => format.together.some((path) => path.matches(place));
   format.isUnit = (place) => place.length === 1 || (format.units.some((path) => path.matches(place)) && !format.goesWithParent(place));
-  return [one.name, format];
-}));
-const ALL_GROUPS = new Set([...FORMATS.values()].flatMap((format) => [...format.groups.keys()]));
+}
 
+// What entries of a policy mean in cards of one format: groups of the operator too, and groups with a narrower meaning.
 class Vocabulary {
   constructor(format, groups, narrowed) {
     Object.assign(this, { format, groups, narrowed });
@@ -19,35 +16,21 @@ class Vocabulary {
   read(entry, where) {
     const { format } = this;
     if (entry === "*") return newScope(entry, [new ClaimPath([])], format.private, false);
-    const mine = this.group(entry);
-    if (mine === null) {
-      const path = ClaimPath.parse(entry, where);
-      const first = path.segments[0];
-      const isOfOthers = format.groups.has(first) && !format.members.includes(first);
-      return newScope(entry, isOfOthers ? [] : [path], [], false);
-    }
-    const others = [...format.groups].filter(([name]) => name !== entry).flatMap(([, paths]) => paths);
-    const apart = format.groups.has(entry) ? others.filter((path) => mine.some((one) => one.includes(path))) : [];
-    const narrower = this.meaning(this.narrowed.get(entry) ?? new Map());
-    const paths = narrower === null ? mine : narrower.filter((path) => mine.some((one) => one.includes(path)));
-    return newScope(entry, paths, apart, true);
+    const whole = this.group(entry);
+    const scope = readEntry(entry, format, where, whole);
+    const narrower = whole === null ? null : this.meaning(this.narrowed.get(entry) ?? new Map());
+    return narrower === null ? scope : newScope(entry, narrower.filter((path) => whole.some((one) => one.includes(path))), scope.apart, true);
   }
 
   group(entry) {
     const { format, groups } = this;
-    if (format.groups.has(entry)) return format.groups.get(entry);
-    if (groups.has(entry)) return this.meaning(groups.get(entry)) ?? [];
-    return ALL_GROUPS.has(entry) && !format.members.includes(entry) ? [] : null;
+    return !format.groups.has(entry) && groups.has(entry) ? this.meaning(groups.get(entry)) ?? [] : groupNamed(entry, format);
   }
 
   meaning(meaning) {
     const texts = meaning.get(this.format.family) ?? meaning.get("*");
     return texts === undefined ? null : texts.map((text) => ClaimPath.parse(text, "policy"));
   }
-}
-
-function newScope(entry, paths, apart, isGroup) {
-  return { entry, paths, apart, isGroup, holds: (place) => paths.some((p) => p.covers(place)) && !apart.some((p) => p.covers(place)) };
 }
 
 const decides = (row, place) => row.path.covers(place) && !row.scope.apart.some((path) => path.covers(place));

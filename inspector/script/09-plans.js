@@ -117,11 +117,11 @@ function agreementWith(policy, { name, now }) {
 function explainPart(value, place, shown) {
   const divided = shown.some(({ inside }) => inside !== null);
   const members = !divided ? [] : isObject(value) ? [...value] : Array.isArray(value) ? [...value.entries()] : [];
-  const parts = members.map(([step, inner]) => explainPart(inner, [...place, step], shown.map((how) => within(how, step))));
+  const parts = members.map(([step, inner]) => explainPart(inner, [...place, step], shown.map((how) => stepInto(how, step))));
   return { place, value, treatments: shown.map(({ treatment }) => treatment), parts };
 }
 
-function within({ treatment, inside }, step) {
+function stepInto({ treatment, inside }, step) {
   if (treatment === "withheld") return { treatment, inside: null };
   if (inside === null) return { treatment: "plain", inside: null };
   return inside instanceof Map ? inside.get(step) : inside[step];

@@ -4,7 +4,7 @@ function parsePolicy(text) {
   if (!text.isWellFormed()) throw new Refused("encoding.utf8", "policy");
   const data = utf8(lenientDocument(text));
   if (utf8(text).length > DATA.limits.policy_bytes) throw new Refused("limit.bytes", "policy", `A policy has at most ${DATA.limits.policy_bytes} bytes.`);
-  if (!/^[ \t\n\r\f\v]*\{/.test(lenientDocument(text))) throw new Unchecked("This page reads policies in JSON. Convert one in TOML first.");
+  if (!/^[ \t\n\r\f\v]*\{/.test(lenientDocument(text))) throw new NotChecked("This page reads policies in JSON. Convert one in TOML first.");
   return readPolicy(parseJsonObject(data, "policy", DATA.limits.json_depth));
 }
 

@@ -88,7 +88,7 @@ function addConfirmation(value, add) {
 }
 
 function addStatus(value, add) {
-  const reference = tryOr(() => parseStatus(value), null);
+  const reference = tryOr(() => readStatus(value), null);
   const entry = ["status", "status_list"];
   if (reference) add("status", "issuer-jwt", entry, sortedText([reference.uri, reference.index]), "issuer-jwt/status/status_list");
   for (const [path, leaf] of leavesOf(value, ["status"])) {

@@ -17,7 +17,7 @@ function drawContexts() {
     const whom = partner ? { name: partner, now: Math.floor(Date.now() / 1000) } : null;
     show("explained", ...explainedBlocks(explain(document, format, policy, valueOf("card-profile"), whom), partner));
   } catch (problem) {
-    if (problem instanceof Unchecked) show("explained", banner("unchecked", "Not read here", [problem.message], [], ""));
+    if (problem instanceof NotChecked) show("explained", banner("unchecked", "Not read here", [problem.message], [], ""));
     else if (problem instanceof Refused) show("explained", problem.where.startsWith("policy") ? refusalBanner(problem, "This policy cannot be used") : [refusalBanner(problem, "This card is refused"), adviceBlock(lenientToken(cardText), "card")]);
     else throw problem;
   }

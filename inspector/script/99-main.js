@@ -26,7 +26,7 @@ function policyPlain(text) {
     return [...new Set(parsePolicy(text).findings.map((one) => `${one.rule} at ${one.where}`))].sort();
   } catch (problem) {
     if (problem instanceof Refused) return [`${problem.rule} at ${problem.where}`];
-    if (problem instanceof Unchecked) return ["not read here"];
+    if (problem instanceof NotChecked) return ["not read here"];
     throw problem;
   }
 }
@@ -39,7 +39,7 @@ window.inspector = Object.freeze({
   card: async (text, options) => plain(await inspectCard(text, options)),
   key: async (text) => {
     try {
-      return (await parsePublicJwk(parseJsonObject(utf8(text), "trust", 64), "trust")).thumbprint;
+      return (await readPublicJwk(parseJsonObject(utf8(text), "trust", 64), "trust")).thumbprint;
     } catch (problem) {
       if (problem instanceof Refused) return `${problem.rule} at ${problem.where}`;
       throw problem;

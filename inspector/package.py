@@ -1,0 +1,36 @@
+"""Generated files of the JavaScript package: the rule catalogue, and data of the core."""
+
+import json
+
+from inspector.data import package_data, rule_catalogue
+
+RULES = "packages/verifier/src/rules.js"
+DATA = "packages/verifier/src/data.js"
+_ORIGIN = "of the Python library. Written by `python -m pages`: change them there."
+_TYPES = """\
+/** @typedef {(string | number | null)[][]} Paths */
+/** @typedef {{ name: string, accepted_types: string[], accepted_vcts: string[], required: string[], also_clear: string[] }} ProfileData */
+/** @typedef {{ name: string, family: string, members: string[], together: Paths, groups: Record<string, Paths>, facts: Record<string, Paths> }} FormatData */
+"""
+_TYPE_OF = {"profiles": "Record<string, ProfileData>", "formats": "FormatData[]", "usual_formats": "Record<string, string>"}
+
+
+def rules_script() -> str:
+    """Write the catalogue as an ECMAScript module, which is also the type of rule ids."""
+    rules = "".join(f"  {_json(rule)}: {_json(about)},\n" for rule, about in rule_catalogue().items())
+    return f"/** The rule catalogue {_ORIGIN} */\nexport const RULES = {{\n{rules}}};\n"
+
+
+def data_script() -> str:
+    """Write the data as an ECMAScript module."""
+    members = "".join(f"  {name}: {_typed(name, value)},\n" for name, value in package_data().items())
+    return f"// Limits, algorithms and card formats {_ORIGIN}\n\n{_TYPES}\nexport const DATA = {{\n{members}}};\n"
+
+
+def _typed(name: str, value: object) -> str:
+    text = _json(value)
+    return f"/** @type {{{_TYPE_OF[name]}}} */ ({text})" if name in _TYPE_OF else text
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(", ", ": "), ensure_ascii=False)

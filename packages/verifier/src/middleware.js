@@ -1,0 +1,231 @@
+// Servers that demand an admitted SD-Card, and agents that present theirs. As sdcard/web/authenticate.py and client_auth.py.
+import { DATA } from "./data.js";
+import { Challenge, checkText, checkWindow } from "./challenges.js";
+import { INTERACTION_HEADER, MAX_CREDENTIALS, encodeChallenge, encodeCredentials, isHeaderText, isInteractionId, parseChallenge, parseCredentials, problemAnswer } from "./http.js";
+import { Misuse, Refused, codePoints, isText } from "./json.js";
+import { HeldSdCard, present, selectRequested } from "./holder.js";
+import { AdmissionPolicy } from "./requests.js";
+import { parseJws, parseSdJwt } from "./sd-jwt.js";
+import { Checked, Unchecked } from "./status.js";
+import { checkOrigin } from "./urls.js";
+import { Answering, Unbound, checkFirstUse, checkNames, checkTerms, verifyPresentation } from "./verifier.js";
+
+/** @import { RequestTarget, StatelessChallenges, Window } from "./challenges.js" */
+/** @import { Selection, Signer } from "./holder.js" */
+/** @import { VerifiedCard } from "./verifier.js" */
+
+/** The system's clock, in Unix seconds. */
+export const systemClock = () => Date.now() / 1000;
+
+/**
+ * @typedef {object} RouteDecisions what a route demands; the first five have no default
+ * @property {AdmissionPolicy} policy
+ * @property {string} audience who we are: what a Holder must have signed for
+ * @property {StatelessChallenges} challenges for this audience
+ * @property {Checked | Unchecked} status
+ * @property {() => number} clock Unix seconds
+ * @property {Partial<Window>} [window] how old a challenge and its answer may be
+ * @property {string} [profile]
+ * @property {number | null} [maxLifetime]
+ * @property {string} [origin] our own `https://host`, when it is not the audience
+ */
+/** @typedef {{ status: number, headers: Record<string, string>, body: string }} Answer */
+
+/** @type {Record<string, number>} */
+const STATUS = {
+  "request.malformed": 400, "limit.bytes": 431,
+  "kb.record-unavailable": 503, "status.unavailable": 503, "issuer.metadata-unavailable": 503, "trust.expired": 503,
+  "issuer.unknown": 403, "issuer.key-unknown": 403, "status.revoked": 403, "status.suspended": 403,
+  "policy.format": 403, "policy.claim-missing": 403, "policy.skill-missing": 403,
+};
+const LIMITS = { presentation_bytes: MAX_CREDENTIALS };
+
+/** @param {Refused} refusal */
+const statusOf = (refusal) => (Object.hasOwn(STATUS, refusal.rule) ? STATUS[refusal.rule] : 401);
+
+/** One route. */
+class Guard {
+  /** @param {RouteDecisions} decisions */
+  constructor(decisions) {
+    const { policy, audience, challenges, status, clock, window, profile = "sd-card", maxLifetime = null, origin = audience, ...others } = decisions;
+    checkNames(others, []);
+    if (!(policy instanceof AdmissionPolicy)) throw new Misuse("a route has an AdmissionPolicy");
+    if (!isText(audience) || !isHeaderText(audience)) throw new Misuse("an audience is printable ASCII");
+    if (challenges?.audience !== audience || challenges.purpose !== "presentation") throw new Misuse("the challenges are for this audience, with the purpose `presentation`");
+    if (!(status instanceof Checked || status instanceof Unchecked)) throw new Misuse("decide about the status: Checked or Unchecked");
+    if (typeof clock !== "function") throw new Misuse("a clock is a function that returns Unix seconds");
+    checkTerms({ issuers: policy.issuers, profile, maxLifetime });
+    this.terms = { status, profile, maxLifetime };
+    this.policy = policy;
+    this.audience = audience;
+    this.challenges = challenges;
+    this.clock = clock;
+    this.window = checkWindow(window);
+    this.origin = checkText("an origin", origin);
+    encodeChallenge(new Challenge("n".repeat(DATA.max_nonce_length), audience, { interactionId: '"'.repeat(128) }), policy.request);
+  }
+
+  /**
+   * The card of the caller, or the answer to it.
+   * @param {string} method
+   * @param {string} path without the query
+   * @param {(name: string) => readonly string[]} header all values of a header
+   * @returns {Promise<VerifiedCard | Answer>}
+   */
+  async admit(method, path, header) {
+    const target = { origin: this.origin, method: method.toUpperCase(), path };
+    let interactionId = null, isRequest = false;
+    try {
+      interactionId = readInteraction(header(INTERACTION_HEADER));
+      isRequest = true;
+      return await this.verify(parseCredentials(header("authorization")), target, interactionId);
+    } catch (problem) {
+      if (!(problem instanceof Refused)) throw problem;
+      return this.answer(problem, isRequest ? { target, interactionId } : null);
+    }
+  }
+
+  /**
+   * Checks the challenge's MAC first, and marks the challenge as used last.
+   * @param {string} presentation
+   * @param {RequestTarget} target
+   * @param {string | null} interactionId
+   */
+  async verify(presentation, target, interactionId) {
+    const { policy, challenges } = this;
+    const now = this.clock();
+    policy.issuers.checkCurrent(now);
+    const nonce = readNonce(presentation);
+    const challenge = new Challenge(nonce ?? "none", this.audience, { window: this.window, interactionId, target });
+    if (nonce !== null) await challenges.check(challenge, now);
+    const keyBinding = new Answering(challenge, { consume: () => true });
+    const card = await verifyPresentation(presentation, { ...this.terms, issuers: policy.issuers, keyBinding, requested: policy.request, limits: LIMITS }, now);
+    const named = card.keyBinding instanceof Unbound ? null : card.keyBinding.interactionId;
+    if (named !== null && !isInteractionId(named)) throw new Refused("claim.value", "kb-jwt/interaction_id", "An interaction id has 1 to 128 visible ASCII characters.");
+    policy.check(card);
+    checkFirstUse(await challenges.consume(challenge, now));
+    return card;
+  }
+
+  /**
+   * @param {Refused} refusal
+   * @param {{ target: RequestTarget, interactionId: string | null } | null} request
+   * @returns {Promise<Answer>}
+   */
+  async answer(refusal, request) {
+    const status = statusOf(refusal);
+    const challenge = status === 401 && request ? await this.challenges.issue(this.clock(), { window: this.window, ...request }) : null;
+    return problemAnswer(refusal, status, challenge, this.policy.request);
+  }
+}
+
+/** @param {readonly string[]} values */
+function readInteraction(values) {
+  if (values.length > 1 || !values.every(isInteractionId)) throw new Refused("request.malformed", "request/headers/sd-card-interaction", "There is one such header, of 1 to 128 visible ASCII characters.");
+  return values[0] ?? null;
+}
+
+/** The nonce of a KB-JWT, to find its challenge; null without one. @param {string} text */
+function readNonce(text) {
+  const limits = { ...DATA.limits, ...LIMITS };
+  try {
+    const { kbJwt } = parseSdJwt(text, limits);
+    const nonce = kbJwt === null ? null : parseJws(kbJwt, "kb-header", "kb-jwt", limits.json_depth).payload.get("nonce");
+    return isText(nonce) && nonce.trim() && codePoints(nonce) <= DATA.max_nonce_length ? nonce : null;
+  } catch (problem) {
+    if (problem instanceof Refused) return null;
+    throw problem;
+  }
+}
+
+/**
+ * Protects a handler of a Fetch-style server (Deno, Bun, Workers, a page). It gets the request without `Authorization`, the
+ * caller's card, and whatever the server passes on.
+ * @template {any[]} Rest
+ * @param {RouteDecisions} decisions
+ * @param {(request: Request, card: VerifiedCard, ...rest: Rest) => Promise<Response> | Response} handler
+ * @returns {(request: Request, ...rest: Rest) => Promise<Response>}
+ */
+export function protect(decisions, handler) {
+  const guard = new Guard(decisions);
+  return async (request, ...rest) => {
+    const header = (/** @type {string} */ name) => {
+      const value = request.headers.get(name);
+      return value === null ? [] : [value];
+    };
+    const found = await guard.admit(request.method, new URL(request.url).pathname, header);
+    if ("body" in found) return new Response(found.body, found);
+    const headers = new Headers(request.headers);
+    headers.delete("authorization");
+    return handler(new Request(request, { headers }), found, ...rest);
+  };
+}
+
+/**
+ * Middleware for Express. The route finds the caller's card in `request.sdCard`, and no `Authorization` header.
+ * @param {RouteDecisions} decisions
+ * @returns {(request: any, response: any, next: (problem?: unknown) => void) => Promise<void>}
+ */
+export function sdCardMiddleware(decisions) {
+  const guard = new Guard(decisions);
+  return async (request, response, next) => {
+    try {
+      const raw = /** @type {string[]} */ (request.rawHeaders);
+      const header = (/** @type {string} */ name) => raw.filter((_, i) => i % 2 === 1 && raw[i - 1].toLowerCase() === name.toLowerCase());
+      const found = await guard.admit(request.method, request.originalUrl.split("?")[0], header);
+      if ("body" in found) {
+        response.status(found.status).set(found.headers).end(found.body);
+        return;
+      }
+      request.sdCard = found;
+      delete request.headers.authorization;
+      request.rawHeaders = raw.filter((_, i) => raw[i - (i % 2)].toLowerCase() !== "authorization");
+    } catch (problem) {
+      next(problem);
+      return;
+    }
+    next();
+  };
+}
+
+// -- the agent that presents ------------------------------------------------------------------------------------------
+
+/**
+ * @typedef {object} Presenting
+ * @property {string} origin the server; a presentation goes nowhere else
+ * @property {string} audience the server's; challenges with another audience are not answered
+ * @property {HeldSdCard} held
+ * @property {Selection} allowed the most that this server may see
+ * @property {Signer} signer
+ * @property {() => number} clock
+ */
+
+/**
+ * A `fetch` that answers the challenges of one server with an SD-Card. Each challenge is answered once, for the request that it came
+ * with. Redirects are not followed. Requests to other servers are sent unchanged.
+ * @param {Presenting} presenting
+ * @param {typeof fetch} fetcher
+ * @returns {(input: RequestInfo | URL, init?: RequestInit) => Promise<Response>}
+ */
+export function presentingFetch({ origin, audience, held, allowed, signer, clock }, fetcher) {
+  checkOrigin(origin);
+  if (!isHeaderText(audience)) throw new Misuse("an audience is printable ASCII");
+  if (signer.publicKey.thumbprint !== held.issued.holderKey.thumbprint) throw new Misuse("the signer does not hold the key that the SD-Card is bound to");
+  return async (input, init) => {
+    const request = new Request(input, init);
+    if (new URL(request.url).origin !== origin) return fetcher(request);
+    const again = new Request(request.clone(), { redirect: "manual" });
+    const response = await fetcher(new Request(request, { redirect: "manual" }));
+    const offered = response.headers.get("www-authenticate");
+    const received = response.status === 401 && offered !== null ? parseChallenge([offered]) : null;
+    if (!received) return response;
+    await response.body?.cancel();
+    const { nonce, interactionId } = received.challenge;
+    if (nonce.startsWith(DATA.agent_nonce)) throw new Refused("kb.purpose", "challenge/nonce");
+    if (received.challenge.audience !== audience) throw new Refused("challenge.other-audience", "challenge/audience");
+    if (interactionId !== request.headers.get(INTERACTION_HEADER)) throw new Refused("challenge.other-interaction", "challenge/interaction_id");
+    const { selection } = selectRequested(held, received.request, allowed);
+    again.headers.set("authorization", encodeCredentials(await present(held, selection, new Challenge(nonce, audience, { interactionId }), signer, clock())));
+    return fetcher(again);
+  };
+}

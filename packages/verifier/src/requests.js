@@ -1,0 +1,263 @@
+// Claim requests, what a card shows of them, and admission. As sdcard/claim_request.py, requesting.py and admission.py.
+import { FORMATS, newScope, readEntry } from "./formats.js";
+import { Misuse, Refused, codePoints, isObject, isText, within } from "./json.js";
+import { ClaimPath } from "./paths.js";
+import { TrustedIssuers } from "./trust.js";
+
+/** @import { Json, JsonObject } from "./json.js" */
+/** @import { Format, Scope } from "./formats.js" */
+/** @import { Place, Revealed } from "./sd-jwt.js" */
+/** @import { VerifiedCard } from "./verifier.js" */
+
+/** @typedef {{ members: JsonObject, emptied: Place[], format: Format | null }} Shown what a card discloses */
+
+const MOST_ENTRIES = 32;
+const MOST_CHARACTERS = 128;
+
+/** The claims that a Verifier asks for: paths such as `provider`, or groups such as `endpoints`. No entry has an index. */
+export class ClaimRequest {
+  /** @param {readonly string[]} texts */
+  constructor(texts) {
+    let entries;
+    try {
+      entries = parseEntries(texts, "challenge/requested");
+    } catch (problem) {
+      throw problem instanceof Refused ? new Misuse(`a request lists claim paths: ${problem.hint}`) : problem;
+    }
+    /** @type {readonly ClaimPath[]} */
+    this.entries = entries;
+  }
+
+  /** Reads the texts of a challenge. @param {readonly Json[]} texts @param {string} where */
+  static parse(texts, where) {
+    return new ClaimRequest(parseEntries(texts, where).map(String));
+  }
+}
+
+/**
+ * @param {readonly unknown[]} texts
+ * @param {string} where
+ */
+function parseEntries(texts, where) {
+  const entries = texts.map((text, number) => {
+    if (!isText(text) || codePoints(text) > MOST_CHARACTERS) throw new Refused("challenge.malformed", `${where}/${number}`, `A requested claim is a text of at most ${MOST_CHARACTERS} characters.`);
+    return ClaimPath.parse(text, `${where}/${number}`);
+  });
+  const problem = problemOf(entries);
+  if (problem) throw new Refused("challenge.malformed", where, problem);
+  return entries;
+}
+
+/** @param {ClaimPath[]} entries */
+function problemOf(entries) {
+  if (entries.length > MOST_ENTRIES || entries.some((entry) => codePoints(String(entry)) > MOST_CHARACTERS)) {
+    return `A request has at most ${MOST_ENTRIES} claim paths of at most ${MOST_CHARACTERS} characters.`;
+  }
+  if (entries.some((entry) => entry.segments[0] === null)) return "A requested path begins with a member's name.";
+  if (entries.some((entry) => entry.segments.some((segment) => typeof segment === "number"))) return "A requested path has member names and `*`, and no index.";
+  return new Set(entries.map((entry) => entry.key)).size < entries.length ? "A claim is requested once." : "";
+}
+
+// -- what is shown ----------------------------------------------------------------------------------------------------
+
+/**
+ * The places of an entry in cards of a format; the path itself without one.
+ * @param {ClaimPath} entry
+ * @param {Format | null} format
+ * @returns {Scope}
+ */
+function scopeOf(entry, format) {
+  const [first] = entry.segments;
+  if (format === null || (entry.segments.length > 1 && !(isText(first) && format.groups.has(first)))) return newScope("", [entry], [], false);
+  return readEntry(String(entry), format, "challenge/requested");
+}
+
+/**
+ * Whether the card shows something there. A group is shown if its main claim is, such as an id of `skills`.
+ * @param {Shown} shown
+ * @param {ClaimPath} entry
+ */
+function isShown(shown, entry) {
+  const scope = scopeOf(entry, shown.format);
+  let { paths } = scope;
+  if (scope.isGroup && shown.format) {
+    const facts = [...shown.format.facts.values()].flat().filter((fact) => scope.paths.some((path) => path.includes(fact)));
+    if (facts.length > 0) paths = facts;
+  }
+  const emptied = new Set(shown.emptied.map((place) => JSON.stringify(place)));
+  return paths.some((path) => path.parts(shown.members).some(([place, value]) => isSomething(value, place, emptied)));
+}
+
+/**
+ * An emptied object or array shows nothing.
+ * @param {Json} value
+ * @param {Place} place
+ * @param {Set<string>} emptied
+ * @returns {boolean}
+ */
+function isSomething(value, place, emptied) {
+  if (emptied.has(JSON.stringify(place))) return false;
+  if (isObject(value) && value.size > 0) return [...value].some(([name, inner]) => isSomething(inner, [...place, name], emptied));
+  if (Array.isArray(value) && value.length > 0) return value.some((inner, i) => isSomething(inner, [...place, i], emptied));
+  return true;
+}
+
+/**
+ * The requested claims that are not shown: withheld or absent.
+ * @param {Shown} shown
+ * @param {ClaimRequest} request
+ */
+export const undisclosed = (shown, request) => request.entries.filter((entry) => !isShown(shown, entry)).map(String);
+
+// -- admission --------------------------------------------------------------------------------------------------------
+
+/**
+ * @typedef {object} Demands of a route; all but `alsoRequested` are decisions
+ * @property {TrustedIssuers} issuers
+ * @property {readonly string[]} formats accepted values of `format`, such as a2a/1.0
+ * @property {{ claims?: readonly string[], skills?: readonly string[] } | { nothing: string }} requires
+ *   claims and ids of skills that must be shown; or the reason why nothing is required
+ * @property {readonly string[]} [alsoRequested] optional claims that the route asks for
+ */
+
+/** The verified cards that a route admits. It only requires claims to be shown, so hiding a claim never helps a caller. */
+export class AdmissionPolicy {
+  /** @param {Demands} demands */
+  constructor({ issuers, formats, requires, alsoRequested = [] }) {
+    if (!(issuers instanceof TrustedIssuers)) throw new Misuse("issuers are TrustedIssuers");
+    if (!Array.isArray(formats) || formats.length === 0 || !formats.every((name) => FORMATS.has(name))) throw new Misuse(`formats are some of ${[...FORMATS.keys()].join(", ")}`);
+    const given = /** @type {{ claims?: readonly string[], skills?: readonly string[], nothing?: string }} */ (requires ?? {});
+    const { claims = [], skills = [], nothing } = given;
+    const isNothing = claims.length === 0 && skills.length === 0;
+    if (isNothing !== (typeof nothing === "string" && nothing.trim() !== "")) throw new Misuse("decide what is required: claims, skills, or { nothing: \"why\" }");
+    if (!skills.every((skill) => isText(skill) && skill)) throw new Misuse("required skills are ids");
+    this.issuers = issuers;
+    this.formats = formats;
+    this.skills = skills;
+    this.required = new ClaimRequest(claims);
+    const ids = skills.length > 0 ? formats.toSorted().flatMap((name) => skillPaths(FORMATS.get(name) ?? null).map(String)) : [];
+    /** What Holders are asked to show. */
+    this.request = new ClaimRequest([...new Set([...this.required.entries.map(String), ...ids, ...new ClaimRequest(alsoRequested).entries.map(String)])]);
+  }
+
+  /**
+   * Refuses a verified card that is not admitted, with all reasons.
+   * @param {VerifiedCard} card
+   */
+  check(card) {
+    const found = [];
+    if (!this.issuers.lists(card.issuer)) found.push(new Refused("issuer.unknown", "issuer-jwt/iss"));
+    if (!this.formats.includes(card.format ?? "")) found.push(new Refused("policy.format", "issuer-jwt/card_format", `Admitted: ${this.formats.toSorted().join(", ")}.`));
+    for (const entry of this.required.entries) {
+      if (!isShown(card.shown, entry)) found.push(new Refused("policy.claim-missing", within("card", ...entry.segments.map((one) => one ?? "*"))));
+    }
+    const paths = skillPaths(FORMATS.get(card.format ?? "") ?? null);
+    const shown = paths.flatMap((path) => path.parts(card.shown.members).map(([, value]) => value));
+    const where = within("card", ...(paths[0]?.segments ?? []).map((one) => one ?? "*"));
+    for (const skill of this.skills) {
+      if (!shown.includes(skill)) found.push(new Refused("policy.skill-missing", where, `Required: ${skill}.`));
+    }
+    const [first, ...others] = found;
+    if (first) throw new Refused(first.rule, first.where, first.hint, others.flatMap((one) => one.findings));
+  }
+}
+
+/** @param {Format | null} format @returns {ClaimPath[]} */
+const skillPaths = (format) => format?.facts.get("skill") ?? [];
+
+// -- Disclosures for the entries of a request -------------------------------------------------------------------------
+
+/** @typedef {{ parts: Map<string | number | null, Node>, covers: bigint, excludes: bigint, along: boolean }} Node */
+/** @typedef {{ own: string | null, parts: Map<string | number, Carriers> }} Carriers */
+/** @typedef {{ entries: bigint, chain: string[] }} Asked entries, and the Disclosures that show a part that they ask for */
+
+/**
+ * @param {JsonObject} members
+ * @param {readonly ClaimPath[]} entries
+ * @param {Format | null} format
+ * @param {readonly Revealed[]} revealed
+ */
+export function matchEntries(members, entries, format, revealed) {
+  /** @type {Map<string, Asked>} */
+  const asked = new Map();
+  /** @type {Set<string>} */
+  const beyond = new Set();
+  const trie = trieOf(entries.map((entry) => scopeOf(entry, format)), format?.together ?? []);
+  /** @type {[Json, Carriers, string[], Node[], bigint, bigint][]} */
+  const waiting = [[members, carriersOf(revealed), [], [trie], 0n, 0n]];
+  for (let step = waiting.pop(); step; step = waiting.pop()) {
+    const [value, shown, before, nodes, coveredBefore, excludedBefore] = step;
+    const chain = shown.own === null ? before : [...before, shown.own];
+    const covers = nodes.reduce((bits, node) => bits | node.covers, coveredBefore);
+    const excludes = nodes.reduce((bits, node) => bits | node.excludes, excludedBefore);
+    const inside = insideOf(value);
+    if (inside.length > 0 && (shown.parts.size > 0 || nodes.some((node) => node.parts.size > 0))) {
+      for (const [segment, part] of inside) {
+        const ahead = nodes.flatMap((node) => [node.parts.get(segment), node.parts.get(null)]).filter((node) => node !== undefined);
+        waiting.push([part, shown.parts.get(segment) ?? NOTHING, chain, ahead, covers, excludes]);
+      }
+    } else if (covers & ~excludes) {
+      const bits = covers & ~excludes;
+      asked.set(JSON.stringify([String(bits), chain]), { entries: bits, chain });
+    } else if (chain.length > 0 && !(nodes.some((node) => node.along) && inside.length === 0)) {
+      beyond.add(chain[chain.length - 1]);
+    }
+  }
+  return { asked: [...asked.values()], beyond };
+}
+
+/** @type {Carriers} */
+const NOTHING = { own: null, parts: new Map() };
+
+/** @param {Json} value @returns {[string | number, Json][]} */
+function insideOf(value) {
+  if (isObject(value)) return [...value];
+  return Array.isArray(value) ? [...value.entries()] : [];
+}
+
+/** @param {readonly Revealed[]} revealed */
+function carriersOf(revealed) {
+  /** @type {Carriers} */
+  const root = { own: null, parts: new Map() };
+  for (const { place, disclosure } of revealed) {
+    let here = root;
+    for (const segment of place) {
+      const next = here.parts.get(segment) ?? { own: null, parts: new Map() };
+      here.parts.set(segment, next);
+      here = next;
+    }
+    here.own = disclosure.encoded;
+  }
+  return root;
+}
+
+/**
+ * @param {Scope[]} scopes
+ * @param {ClaimPath[]} together
+ */
+function trieOf(scopes, together) {
+  const root = newNode();
+  for (const [number, scope] of scopes.entries()) {
+    for (const path of scope.paths) nodeAt(root, path).covers |= 1n << BigInt(number);
+    for (const path of scope.apart) nodeAt(root, path).excludes |= 1n << BigInt(number);
+  }
+  for (const path of together) nodeAt(root, path).along = true;
+  return root;
+}
+
+/** @returns {Node} */
+const newNode = () => ({ parts: new Map(), covers: 0n, excludes: 0n, along: false });
+
+/**
+ * @param {Node} root
+ * @param {ClaimPath} path
+ */
+function nodeAt(root, path) {
+  let here = root;
+  for (const segment of path.segments) {
+    const next = here.parts.get(segment) ?? newNode();
+    here.parts.set(segment, next);
+    here = next;
+  }
+  return here;
+}

@@ -1,0 +1,113 @@
+// Runs vectors of sd-card-vectors/1 with the package, in any runtime. A vector is given as its text, and its outcome is
+// "accepted", or the rule and the place. Counterpart of sdcard/vectors.py.
+import { Answering, CalledAgent, Challenge, Checked, Refused, ThisAgent, Unbound, Unchecked, Unsolicited, acceptSdCard, checkAgentChallenge, parseAgentChallenge, parseProof, parsePublicJwk, parseTrustedIssuers, partialCard, selectPaths, selectRequested, verifyAgentProof, verifyPresentation } from "../src/index.js";
+import { DATA } from "../src/data.js";
+import { isNumber, numberOf, parseJsonObject, plainJson, sameJson, sortedText, utf8 } from "../src/json.js";
+
+/** Kinds that the package has no part in: they are about the author's tools for agent cards. */
+export const OTHER_KINDS = ["card", "card-file"];
+
+/** @param {string} text */
+export async function outcomeOf(text) {
+  const vector = parseJsonObject(utf8(text), "vector", 64);
+  try {
+    return await KINDS[vector.get("kind")](vector, plainJson(vector));
+  } catch (problem) {
+    if (problem instanceof Refused) return `${problem.rule} at ${problem.where}`;
+    throw problem;
+  }
+}
+
+/** @param {string} text the expected outcome of a vector */
+export function expectedOf(text) {
+  const { expect, where } = JSON.parse(text);
+  return expect === "accepted" ? expect : `${expect} at ${where}`;
+}
+
+/** Name → text, to the number of vectors that agree, and those that do not. @param {Record<string, string>} vectors */
+export async function runVectors(vectors) {
+  const differing = [];
+  let agreed = 0;
+  for (const [name, text] of Object.entries(vectors)) {
+    if (OTHER_KINDS.includes(JSON.parse(text).kind)) continue;
+    let outcome;
+    try {
+      outcome = await outcomeOf(text);
+    } catch (problem) {
+      outcome = `${problem.name}: ${problem.message}`;
+    }
+    if (outcome === expectedOf(text)) agreed++;
+    else differing.push({ name, outcome, expected: expectedOf(text) });
+  }
+  return { agreed, differing };
+}
+
+const KINDS = { verify, accept, "agent-challenge": agentChallenge, "agent-proof": agentProof };
+const NOT_THE_CASE = new Unchecked("not the case");
+
+/** The private keys of vectors are public by design, so they are accepted here alone. These keys of RFCs stay refused. */
+const PUBLISHED = [
+  "aISfTcr9M_Zd09AXGAAeFxnLbFY6lBa87UN515wm5d4", "Q5yTSREAbvZL131ynDBhalXJcF9fL0foJlMN8u6ldiY", "oKIywvGUpTVTyxMQ3bwIIeQUudfr_CkLMjCE19ECD-U",
+  "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k", "T4xl70S7MT6Zeq6r9V9fPJGVn76wfnXJ21-gyo0Gu6o", "Suiu29qbfuaBaR4Ats-c6XQBePB_OpAxAwcTR_0KXVM",
+  "tRn1JNIkgMsABVQBlXeDHxAIcclh-2IX0UdDEzPt5XU",
+];
+
+async function acceptanceOf(vector, { profile, clock_skew, limits, max_lifetime }) {
+  const given = Object.entries({ profile, clockSkew: clock_skew, limits, maxLifetime: max_lifetime });
+  const issuers = await parseTrustedIssuers(sortedText(vector.get("trust")));
+  return { issuers, publishedKeys: PUBLISHED, ...Object.fromEntries(given.filter(([, value]) => value !== undefined)) };
+}
+
+function keyBindingOf({ unbound, audience, nonce, answered, seen = [], interaction_id: interactionId, past, future }) {
+  if (unbound !== undefined) return new Unbound(unbound);
+  const window = Object.fromEntries(Object.entries({ past, future }).filter(([, seconds]) => seconds !== undefined));
+  if (nonce === undefined) return new Unsolicited(audience, { firstUse: (use) => !seen.includes(use.nonce) }, { window, interactionId });
+  return new Answering(new Challenge(nonce, audience, { window, interactionId }), { consume: () => answered !== true });
+}
+
+async function verify(vector, { document, now, expectations }) {
+  const { key_binding: binding, statuses, ...terms } = expectations;
+  const keyBinding = keyBindingOf(binding);
+  const source = { status: ({ uri, index }) => statuses[uri]?.[String(index)] };
+  const status = statuses === undefined ? NOT_THE_CASE : new Checked(source);
+  const acceptance = await acceptanceOf(vector, terms);
+  return compareCard(await verifyPresentation(document, { ...acceptance, keyBinding, status }, now), vector);
+}
+
+async function accept(vector, { document, now, expectations }) {
+  const { holder_key: jwk, ...terms } = expectations;
+  const held = await acceptSdCard(document, await acceptanceOf(vector, terms), await parsePublicJwk(jwk), now);
+  return compare(held.issued.processed.claims, vector.get("claims"));
+}
+
+async function agentChallenge(vector, { document, now, expectations }) {
+  const { origin, requests, audiences, services, sd_card: card, holder_key: jwk, public: open, proved, caller_proved: callerProved } = expectations;
+  const held = await acceptSdCard(card, await acceptanceOf(vector, {}), await parsePublicJwk(jwk), now);
+  const received = parseAgentChallenge([document]);
+  const targets = requests.map((line) => line.split(" ")).map(([method, path]) => ({ origin, method, path }));
+  const challenge = await checkAgentChallenge(received, targets, audiences, services);
+  const allowed = selectPaths(held, callerProved === true && received.service === null ? proved : open);
+  const shown = await partialCard(held, selectRequested(held, received.request, allowed).selection);
+  const signed = { aud: challenge.audience, nonce: challenge.nonce, interaction_id: challenge.interactionId, shown };
+  return compare(parseJsonObject(utf8(JSON.stringify(signed)), "vector", 64), vector.get("claims"));
+}
+
+async function agentProof(vector, { document, now, expectations }) {
+  const { key_binding: binding, agent, ...terms } = expectations;
+  const { challenge, record } = keyBindingOf(binding);
+  const acceptance = await acceptanceOf(vector, terms);
+  const called = new CalledAgent({ ...acceptance, origin: "https://agent.example", agent: new ThisAgent(agent.iss, agent.sub), status: NOT_THE_CASE });
+  return compareCard(await verifyAgentProof(parseProof([document]), challenge, record, called, now), vector);
+}
+
+const compare = (shown, claims) => (sameJson(shown, claims) ? "accepted" : "accepted, with other claims");
+
+/** What a verified card tells: the other claims are the verifier's own. */
+function compareCard(card, vector) {
+  const told = new Map([...(vector.get("claims") ?? [])].filter(([name]) => !DATA.reserved_at_top.includes(name)));
+  const claims = vector.get("claims");
+  const number = (name) => (isNumber(claims?.get(name)) ? Number(numberOf(claims.get(name))) : undefined);
+  const facts = [["iss", card.issuer], ["sub", card.subject], ["card_format", card.declaredFormat ?? undefined]].every(([name, value]) => claims?.get(name) === value);
+  const times = card.issuedAt === number("iat") && card.expiresAt === number("exp");
+  return facts && times ? compare(card.shown.members, told) : "accepted, with other claims";
+}
