@@ -10,7 +10,7 @@ from typing import NoReturn
 import pytest
 
 GROUPS = ("postgresql", "browser", "foreign", "servers", "slow")
-_FOLDERS = {"tests/browser/": "browser", "tests/external/": "foreign"}
+_FOLDERS = {"tests/browser/": "browser", "tests/external/": "foreign", "tests/runtimes/": "foreign"}
 _FIXTURES = {"postgres": "postgresql", "browser": "browser", "node": "foreign", "hsm": "servers"}
 _DATA = ("_vectors.py", "_cases.py")
 """Ends of files in ``tests/external`` that read published data and ask no foreign library."""

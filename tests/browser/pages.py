@@ -20,7 +20,7 @@ _QUIET = (
 
 def chromium() -> str:
     """Return the path of Debian's Chromium."""
-    needs("browser")
+    needs("browser", "foreign")
     return shutil.which("chromium") or unavailable("needs the Debian package `chromium`")
 
 

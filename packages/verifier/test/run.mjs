@@ -1,15 +1,10 @@
-// The vectors in Node, Deno or Bun: node run.mjs DIR. Prints one line of JSON.
-import { readdirSync, readFileSync } from "node:fs";
+// Runs a part of the tests in Node, Deno or Bun: node run.mjs PART [DIR]. Prints one line of JSON.
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { runVectors } from "./vectors.js";
+import { runPart } from "./parts.js";
 
-const [root] = process.argv.slice(2);
-const vectors = {};
-for (const topic of readdirSync(root, { withFileTypes: true })) {
-  if (!topic.isDirectory() || readdirSync(join(root, topic.name)).includes("package.json")) continue;
-  for (const file of readdirSync(join(root, topic.name))) {
-    if (file.endsWith(".json")) vectors[`${topic.name}/${file}`] = readFileSync(join(root, topic.name, file), "utf8");
-  }
-}
-console.log(JSON.stringify(await runVectors(vectors)));
+const [part, root] = process.argv.slice(2);
+const files = root ? JSON.parse(readFileSync(join(root, "manifest.json"), "utf8")).vectors.map((one) => one.file) : [];
+const vectors = Object.fromEntries(files.map((file) => [file, readFileSync(join(root, file), "utf8")]));
+console.log(JSON.stringify(await runPart(part, vectors)));

@@ -1,0 +1,408 @@
+// What the package does beyond the vectors, in any runtime. Each test is named by what holds.
+import { AdmissionPolicy, AgentSession, Answering, AnyAgent, CHALLENGE_HEADER, CalledAgent, Challenge, Checked, ClaimRequest, FetchedStatusLists, MemoryReplayRecord, Misuse, PROOF_HEADER, Refused, Selection, StatelessChallenges, ThisAgent, Unbound, Unchecked, Unsolicited, checkAgentChallenge, encodeChallenge, memoryChallenges, newChallenge, parseAgentChallenge, parseTrustedIssuers, present, presentingFetch, protect, provedFetch, sdCardMiddleware, selectAll, selectPaths, selectRequested, verifyPresentation } from "../src/index.js";
+import { encodeBase64url } from "../src/json.js";
+import { AGENT, AUDIENCE, ISSUER, NOW, challenge, clock, countedRandomness, held, issued, newWorld, signed } from "./world.js";
+
+const TARGET = { origin: AUDIENCE, method: "POST", path: "/tasks" };
+const NOT_CHECKED = new Unchecked("another test has it");
+const URI = `${ISSUER}/status/1`;
+
+function equal(found, wanted) {
+  const [a, b] = [found, wanted].map((value) => JSON.stringify(value));
+  if (a !== b) throw new Error(`${a} is not ${b}`);
+}
+
+async function refused(rule, work) {
+  try {
+    await work();
+  } catch (problem) {
+    equal(problem instanceof Refused ? problem.rule : String(problem), rule);
+    return problem;
+  }
+  throw new Error(`it is accepted, and not refused for ${rule}`);
+}
+
+async function misused(work) {
+  try {
+    await work();
+  } catch (problem) {
+    if (problem instanceof Misuse) return;
+    throw problem;
+  }
+  throw new Error("it is no misuse");
+}
+
+const expectations = (world, more = {}) => ({ issuers: world.issuers, keyBinding: new Answering(challenge(), { consume: () => true }), status: NOT_CHECKED, ...more });
+async function presented(world, asked = challenge(), now = NOW) {
+  const card = await held(world);
+  return present(card, selectAll(card), asked, world.holder, now);
+}
+
+const policyOf = (world, requires = { claims: ["provider"], skills: ["route"] }) => new AdmissionPolicy({ issuers: world.issuers, formats: ["a2a/1.0"], requires });
+const routeOf = (world, more = {}) => ({ policy: policyOf(world), audience: AUDIENCE, challenges: world.challenges, status: NOT_CHECKED, clock, ...more });
+const presentingOf = async (world, more = {}) => {
+  const card = await held(world);
+  return { origin: AUDIENCE, audience: AUDIENCE, held: card, allowed: selectAll(card), signer: world.holder, clock, ...more };
+};
+
+/** A status list token with two bits for each of sixteen entries; the list is stored without compression. */
+async function listToken(world, statuses, more = {}) {
+  const bytes = new Uint8Array(4);
+  for (const [index, status] of Object.entries(statuses)) bytes[index >> 2] |= status << (2 * (index & 3));
+  let [a, b] = [1, 0];
+  for (const byte of bytes) [a, b] = [(a + byte) % 65521, (b + a + byte) % 65521];
+  const zlib = Uint8Array.of(0x78, 0x01, 1, 4, 0, 251, 255, ...bytes, b >> 8, b & 255, a >> 8, a & 255);
+  const claims = { sub: URI, iat: NOW - 5, exp: NOW + 600, ttl: 60, status_list: { bits: 2, lst: encodeBase64url(zlib) }, ...more };
+  return signed(world.issuer, '{"alg":"ES256","typ":"statuslist+jwt"}', JSON.stringify(claims));
+}
+
+const withStatus = async (world, index, source, now = NOW) =>
+  verifyPresentation(await issued(world, { status: { status_list: { uri: URI, idx: index } } }), { issuers: world.issuers, keyBinding: new Unbound("status"), status: new Checked(source) }, now);
+
+/** An agent that answers challenges, as docs/agent-proof.md says. */
+function agentOf(world, { changed = (answer) => answer } = {}) {
+  const seen = [];
+  return {
+    seen,
+    async fetch(request) {
+      seen.push(`${request.method} ${request.body === null ? "without" : "with"} content`);
+      const received = parseAgentChallenge([request.headers.get(CHALLENGE_HEADER)]);
+      const target = { origin: AGENT, method: request.method, path: new URL(request.url).pathname };
+      const asked = await checkAgentChallenge(received, [target], [AUDIENCE], []);
+      const card = await held(world);
+      const proof = await present(card, selectRequested(card, received.request, selectAll(card)).selection, asked, world.holder, NOW);
+      return changed(new Response(request.method === "OPTIONS" ? null : "done", { status: request.method === "OPTIONS" ? 204 : 200, headers: { [PROOF_HEADER]: proof } }), request, proof);
+    },
+  };
+}
+
+const sessionOf = (world, more = {}) => new AgentSession(
+  new CalledAgent({ issuers: world.issuers, origin: AGENT, agent: new ThisAgent(ISSUER, "agent:georoute"), status: NOT_CHECKED, requested: new ClaimRequest(["skills"]), ...more }),
+  memoryChallenges(AUDIENCE, countedRandomness(), { purpose: "called-agent" }), clock,
+);
+
+const TESTS = {
+  async "no decision can be left out"(world) {
+    const text = await presented(world);
+    for (const name of ["issuers", "keyBinding", "status"]) {
+      for (const value of [undefined, null, {}, true, "unbound"]) await misused(() => verifyPresentation(text, expectations(world, { [name]: value }), NOW));
+    }
+    for (const now of [undefined, null, "1800000000", Number.NaN, -1, Infinity, 1e15, 1n]) await misused(() => verifyPresentation(text, expectations(world), now));
+    for (const work of [() => new Unbound(" "), () => new Unchecked(""), () => new AnyAgent(), () => new Checked({}), () => new Answering(challenge(), {}), () => new Unsolicited(AUDIENCE, {}), () => new Answering("nonce", { consume: () => true })]) await misused(work);
+    for (const text of [undefined, null, 1, {}, ["a"]]) await misused(() => verifyPresentation(text, expectations(world), NOW));
+  },
+
+  async "a misspelt or senseless term is a misuse"(world) {
+    const text = await presented(world);
+    const wrong = { maxLifeTime: 60, skew: 1, clockSkew: 61, maxLifetime: 0, profile: "any", limits: { bytes: 1 }, publishedKeys: {}, requested: ["skills"] };
+    for (const [name, value] of Object.entries(wrong)) await misused(() => verifyPresentation(text, expectations(world, { [name]: value }), NOW));
+    for (const name of ["__proto__", "constructor", "toString"]) await misused(() => verifyPresentation(text, expectations(world, { profile: name }), NOW));
+    await misused(() => verifyPresentation(text, expectations(world, { limits: { json_depth: 129 } }), NOW));
+    await misused(() => new Challenge("n", AUDIENCE, { window: { past: 301 } }));
+    await misused(() => new Challenge("n", AUDIENCE, { window: { past: -1 } }));
+    await misused(() => new Challenge("n".repeat(257), AUDIENCE));
+    await misused(() => new Challenge("\ud800", AUDIENCE));
+  },
+
+  async "a verified card tells what was signed, and cannot be changed"(world) {
+    const card = await verifyPresentation(await presented(world), expectations(world, { requested: new ClaimRequest(["skills", "endpoints"]) }), NOW);
+    equal([card.issuer, card.subject, card.issuedAt, card.expiresAt, card.format, card.declaredFormat, card.hidden], [ISSUER, "agent:georoute", NOW - 60, NOW + 3600, "a2a/1.0", "a2a", 0]);
+    equal(Object.keys(card.members).sort(), ["name", "provider", "skills", "version"]);
+    equal(card.undisclosed, ["endpoints"]);
+    equal(card.keyBinding, { issuedAt: NOW, audience: AUDIENCE, nonce: challenge().nonce, interactionId: null });
+    equal([card.holderKey.thumbprint, card.statusUnchecked], [world.holder.publicKey.thumbprint, NOT_CHECKED.reason]);
+    equal([card.members, card.members.skills, card.members.skills[0]].every(Object.isFrozen), true);
+  },
+
+  async "only the answer true of a record is a first use"(world) {
+    for (const answer of [false, undefined, null, 1, "true", {}, Promise.resolve(false)]) {
+      await refused("kb.replayed", async () => verifyPresentation(await presented(world), expectations(world, { keyBinding: new Answering(challenge(), { consume: () => answer }) }), NOW));
+    }
+  },
+
+  async "only the status 0 is valid"(world) {
+    for (const [value, rule] of [[1, "status.revoked"], [2, "status.suspended"], [3, "status.unavailable"], [null, "status.unavailable"], [undefined, "status.unavailable"], ["0", "status.unavailable"], [false, "status.unavailable"], [0n, "status.unavailable"]]) {
+      await refused(rule, () => withStatus(world, 1, { status: () => value }));
+    }
+    equal((await withStatus(world, 7, { status: ({ index }, issuer, now) => (index === 7 && issuer === ISSUER && now === NOW ? 0 : 1) })).statusReference, { uri: URI, index: 7 });
+  },
+
+  async "a nonce of the Holder's choice counts once while it is fresh"(world) {
+    const record = new MemoryReplayRecord();
+    const text = await presented(world, newChallenge(AUDIENCE, countedRandomness()));
+    const keyBinding = new Unsolicited(AUDIENCE, record);
+    const answers = await Promise.allSettled(Array.from({ length: 20 }, () => verifyPresentation(text, expectations(world, { keyBinding }), NOW)));
+    equal(answers.filter((one) => one.status === "fulfilled").length, 1);
+    await refused("kb.replayed", () => verifyPresentation(text, expectations(world, { keyBinding }), NOW + 300));
+    await refused("kb.stale", () => verifyPresentation(text, expectations(world, { keyBinding }), NOW + 301));
+  },
+
+  async "a challenge is answered once, for its own request, in its time"(world) {
+    const made = await world.challenges.issue(NOW, { target: TARGET, interactionId: "i-1" });
+    const terms = { target: TARGET, interactionId: "i-1" };
+    const again = (changed, nonce = made.nonce) => new Challenge(nonce, AUDIENCE, { ...terms, ...changed });
+    await world.challenges.check(again({}), NOW + 300);
+    await refused("kb.challenge-expired", () => world.challenges.check(again({}), NOW + 301));
+    await refused("kb.challenge-expired", () => world.challenges.check(again({ window: { past: 10 } }), NOW + 11));
+    await refused("kb.challenge-expired", () => world.challenges.check(again({}), NOW - 61));
+    const others = [{ origin: AGENT }, { method: "GET" }, { path: "/other" }, { service: AGENT }].map((changed) => ({ target: { ...TARGET, ...changed } }));
+    for (const changed of [...others, { target: null }, { interactionId: null }, { interactionId: "i-2" }]) await refused("kb.other-request", () => world.challenges.check(again(changed), NOW));
+    for (const text of ["none", `${made.nonce}A`, made.nonce.slice(1), "=".repeat(52)]) await refused("kb.nonce-mismatch", () => world.challenges.check(again({}, text), NOW));
+    for (let at = 0; at < 52; at++) {
+      const other = made.nonce[at] === "A" ? "B" : "A";
+      await refused("kb.other-request", () => world.challenges.check(again({}, made.nonce.slice(0, at) + other + made.nonce.slice(at + 1)), NOW));
+    }
+    const first = await Promise.all(Array.from({ length: 20 }, () => world.challenges.consume(again({}), NOW)));
+    equal(first.filter(Boolean).length, 1);
+    equal(await world.challenges.consume(again({ interactionId: null }), NOW), false);
+  },
+
+  async "a challenge of another key, audience, lifetime or purpose is unknown"(world) {
+    const key = new Uint8Array(32).fill(7);
+    const used = { add: () => true };
+    const recordOf = (more = {}, own = key) => new StatelessChallenges(AUDIENCE, countedRandomness(), own, used, more);
+    const made = await recordOf().issue(NOW);
+    await recordOf().check(made, NOW);
+    for (const other of [recordOf({ lifetime: 299 }), recordOf({ purpose: "called-agent" }), recordOf({}, new Uint8Array(32))]) await refused("kb.other-request", () => other.check(made, NOW));
+    const elsewhere = new Challenge(made.nonce, AGENT);
+    await refused("kb.other-request", () => recordOf().check(elsewhere, NOW));
+    for (const answer of [false, 1, undefined]) equal(await new StatelessChallenges(AUDIENCE, countedRandomness(), key, { add: () => answer }).consume(made, NOW), false);
+    for (const wrong of [{ lifetime: 0 }, { lifetime: 1.5 }, { purpose: "dpop" }]) await misused(() => recordOf(wrong));
+    await misused(() => recordOf({}, new Uint8Array(31)));
+    await misused(() => memoryChallenges(AUDIENCE, () => new Uint8Array(3)));
+  },
+
+  async "a full record refuses, and forgets only what has expired"() {
+    const record = memoryChallenges(AUDIENCE, countedRandomness(), { capacity: 3, lifetime: 60 });
+    const answer = async (now) => record.consume(await record.issue(now), now);
+    equal([await answer(NOW), await answer(NOW), await answer(NOW)], [true, true, true]);
+    await refused("kb.record-unavailable", () => answer(NOW));
+    await refused("kb.record-unavailable", () => answer(NOW + 60));
+    equal(await answer(NOW + 61), true);
+    const replay = await record.issue(NOW + 61);
+    equal([await record.consume(replay, NOW + 61), await record.consume(replay, NOW + 61)], [true, false]);
+  },
+
+  async "a clock that was ahead does not let an answer count twice"() {
+    const record = memoryChallenges(AUDIENCE, countedRandomness(), { capacity: 8, lifetime: 60 });
+    const made = await record.issue(NOW);
+    equal(await record.consume(made, NOW), true);
+    for (let i = 0; i < 4; i++) equal(await record.consume(await record.issue(NOW + 5000 + i), NOW + 5000 + i), true);
+    equal(await record.consume(made, NOW), false);
+  },
+
+  async "a status list is fetched once, kept for its time, and read at the entry"(world) {
+    const asked = [];
+    const source = new FetchedStatusLists(world.issuers, async (url) => {
+      asked.push(url);
+      return new Response(await listToken(world, { 1: 1, 2: 2, 9: 1 }));
+    });
+    const values = await Promise.all([0, 3, 8].map((index) => withStatus(world, index, source)));
+    equal([values.length, asked], [3, [URI]]);
+    await refused("status.revoked", () => withStatus(world, 1, source));
+    await refused("status.suspended", () => withStatus(world, 2, source, NOW + 59));
+    await refused("status.unavailable", () => withStatus(world, 16, source));
+    equal(asked.length, 1);
+    await withStatus(world, 0, source, NOW + 60);
+    equal(asked.length, 2);
+  },
+
+  async "a status list that cannot be had or is not right refuses"(world) {
+    const lists = {
+      "another list": () => listToken(world, {}, { sub: `${URI}0` }), "an old list": () => listToken(world, {}, { exp: NOW }), "a list of tomorrow": () => listToken(world, {}, { iat: NOW + 61 }),
+      "a list for another": () => listToken(world, {}, { aud: "x" }), "no list": () => "junk", "no time to live": () => listToken(world, {}, { ttl: 0 }), "no zlib": () => listToken(world, {}, { status_list: { bits: 2, lst: "AAAA" } }),
+    };
+    for (const make of Object.values(lists)) {
+      const source = new FetchedStatusLists(world.issuers, async () => new Response(await make()));
+      await refused("status.unavailable", () => withStatus(world, 0, source));
+    }
+    for (const response of [() => new Response("", { status: 404 }), () => new Response("", { status: 302 }), () => new Response("a".repeat(3_000_000)), () => Promise.reject(new TypeError("no network"))]) {
+      await refused("status.unavailable", () => withStatus(world, 0, new FetchedStatusLists(world.issuers, response)));
+    }
+    const noStatusKeys = await parseTrustedIssuers(JSON.stringify({ issuers: { [ISSUER]: { keys: [world.issuer.publicKey.jwk] } } }));
+    const unasked = new FetchedStatusLists(noStatusKeys, () => { throw new Error("it is asked"); });
+    await refused("status.unavailable", () => withStatus(world, 0, unasked));
+    const plain = { status: (reference, issuer, now) => unasked.list("http://registry.example/1", issuer, now) };
+    await refused("status.unavailable", () => withStatus(world, 0, plain));
+  },
+
+  async "a protected route is reached with an admitted card alone"(world) {
+    const reached = [];
+    const guarded = protect(routeOf(world), (request, card, ...rest) => {
+      reached.push([card.subject, request.headers.get("authorization"), rest]);
+      return new Response("done");
+    });
+    const server = (request) => guarded(request, "env", "ctx");
+    const demanded = await server(new Request(`${AUDIENCE}/tasks`, { method: "POST" }));
+    equal([demanded.status, (await demanded.json()).rule, demanded.headers.get("cache-control")], [401, "presentation.missing", "no-store"]);
+    const call = presentingFetch(await presentingOf(world), server);
+    const answer = await call(`${AUDIENCE}/tasks`, { method: "POST", body: "task" });
+    equal([answer.status, await answer.text(), reached], [200, "done", [["agent:georoute", null, ["env", "ctx"]]]]);
+  },
+
+  async "a presentation reaches a protected route once, and no other route"(world) {
+    const guarded = protect(routeOf(world), () => new Response("done"));
+    const sent = [];
+    const call = presentingFetch(await presentingOf(world), (request) => {
+      sent.push(request.headers.get("authorization"));
+      return guarded(request);
+    });
+    equal((await call(`${AUDIENCE}/tasks`)).status, 200);
+    const again = (path, headers = {}) => guarded(new Request(AUDIENCE + path, { headers: { authorization: sent[1], ...headers } }));
+    for (const [path, headers, rule] of [["/tasks", {}, "kb.replayed"], ["/other", {}, "kb.other-request"], ["/tasks", { "sd-card-interaction": "i" }, "kb.other-request"]]) {
+      const response = await again(path, headers);
+      equal([response.status, (await response.json()).rule, response.headers.has("www-authenticate")], [401, rule, true]);
+    }
+  },
+
+  async "a route refuses with the status and the reasons of its policy"(world) {
+    const statusOf = async (more, presenting = {}) => {
+      const response = await presentingFetch(await presentingOf(world, presenting), protect(routeOf(world, more), () => new Response("done")))(`${AUDIENCE}/tasks`);
+      const { findings } = response.status === 200 ? { findings: [] } : await response.json();
+      return [response.status, ...findings.map((one) => `${one.rule} at ${one.where}`)];
+    };
+    equal(await statusOf({}), [200]);
+    equal(await statusOf({}, { allowed: new Selection([]) }), [403, "policy.claim-missing at card/provider", "policy.skill-missing at card/skills/*/id"]);
+    equal(await statusOf({ policy: new AdmissionPolicy({ issuers: world.issuers, formats: ["kno/0.2"], requires: { nothing: "another format" } }) }), [403, "policy.format at issuer-jwt/card_format"]);
+    const others = await parseTrustedIssuers(world.trust.replace(ISSUER, "https://other.example"));
+    equal(await statusOf({ policy: policyOf({ issuers: others }) }), [403, "issuer.unknown at issuer-jwt/iss"]);
+    const expired = await parseTrustedIssuers(JSON.stringify({ ...JSON.parse(world.trust), exp: NOW }));
+    equal((await statusOf({ policy: policyOf({ issuers: expired }) }))[0], 503);
+    equal((await statusOf({ maxLifetime: 10 }))[0], 401);
+    const twice = await protect(routeOf(world), () => new Response("done"))(new Request(`${AUDIENCE}/tasks`, { headers: { "sd-card-interaction": "a b" } }));
+    equal([twice.status, (await twice.json()).rule], [400, "request.malformed"]);
+  },
+
+  async "nothing that decides about a route has a default"(world) {
+    for (const name of ["policy", "audience", "challenges", "status", "clock"]) {
+      const { [name]: _, ...others } = routeOf(world);
+      await misused(() => protect(others, () => new Response()));
+      await misused(() => sdCardMiddleware(others));
+    }
+    await misused(() => protect(routeOf(world, { maxLifeTime: 1 }), () => new Response()));
+    await misused(() => protect(routeOf(world, { challenges: memoryChallenges(AGENT, countedRandomness()) }), () => new Response()));
+    await misused(() => protect(routeOf(world, { challenges: memoryChallenges(AUDIENCE, countedRandomness(), { purpose: "called-agent" }) }), () => new Response()));
+    for (const requires of [undefined, {}, { claims: [] }, { nothing: "" }, { nothing: "why", claims: ["name"] }, { skills: [1] }, { claims: ["skills.0"] }]) await misused(() => policyOf(world, requires ?? null));
+    await misused(() => new AdmissionPolicy({ issuers: world.issuers, formats: ["html"], requires: { nothing: "x" } }));
+  },
+
+  async "an agent shows its card to its own server alone"(world) {
+    const other = newChallenge(AGENT, countedRandomness());
+    const offers = [
+      [encodeChallenge(other, new ClaimRequest([])), "challenge.other-audience"],
+      [encodeChallenge(new Challenge(`agent-proof.${"A".repeat(22)}.${"B".repeat(43)}`, AUDIENCE), new ClaimRequest([])), "kb.purpose"],
+      [encodeChallenge(new Challenge("n", AUDIENCE, { interactionId: "i" }), new ClaimRequest([])), "challenge.other-interaction"],
+      ["SD-Card nonce=\"\"", "challenge.malformed"],
+    ];
+    for (const [offered, rule] of offers) {
+      const sent = [];
+      const call = presentingFetch(await presentingOf(world), (request) => {
+        sent.push(request.headers.has("authorization"));
+        return Promise.resolve(new Response("", { status: 401, headers: { "www-authenticate": offered } }));
+      });
+      await refused(rule, () => call(`${AUDIENCE}/tasks`));
+      equal(sent, [false]);
+    }
+    const seen = [];
+    const elsewhere = presentingFetch(await presentingOf(world), (request) => {
+      seen.push(request.headers.has("authorization"));
+      return Promise.resolve(new Response("", { status: 401, headers: { "www-authenticate": encodeChallenge(challenge(), new ClaimRequest([])) } }));
+    });
+    equal([(await elsewhere(`${AGENT}/tasks`)).status, seen], [401, [false]]);
+    await misused(async () => presentingFetch(await presentingOf(world, { origin: "http://verifier.example" }), fetch));
+    await misused(async () => presentingFetch(await presentingOf(world, { origin: `${AUDIENCE}/` }), fetch));
+    await misused(async () => presentingFetch(await presentingOf(world, { signer: world.issuer }), fetch));
+  },
+
+  async "a Holder shows what is requested and allowed, and nothing else"(world) {
+    const card = await held(world);
+    const shown = (entries, allowed = selectAll(card)) => {
+      const { selection, withheld, notHeld } = selectRequested(card, new ClaimRequest(entries), allowed);
+      return [selection.disclosures.length, withheld, notHeld];
+    };
+    equal(shown([]), [0, [], []]);
+    equal(shown(["skills"]), [1, [], []]);
+    equal(shown(["skills.*.id"]), [1, [], []]);
+    equal(shown(["provider.organization"]), [0, ["provider.organization"], []]);
+    equal(shown(["skills", "provider", "securitySchemes"]), [2, [], ["securitySchemes"]]);
+    equal(shown(["skills", "provider"], selectPaths(card, ["provider"])), [1, ["skills"], []]);
+    await refused("selection.not-held", () => selectPaths(card, ["nothing"]));
+    await misused(() => selectRequested(card, new ClaimRequest([]), new Selection(["other"])));
+    await misused(() => present(card, new Selection(["other"]), challenge(), world.holder, NOW));
+    await misused(() => present(card, selectAll(card), challenge(), world.issuer, NOW));
+  },
+
+  async "a called agent proves itself before it gets a task"(world) {
+    const agent = agentOf(world);
+    const session = sessionOf(world);
+    const call = provedFetch(session, agent.fetch);
+    equal(await (await call(`${AGENT}/tasks?q=1`, { method: "POST", body: "secret" })).text(), "done");
+    equal([agent.seen, session.card.subject, Object.keys(session.card.members).includes("skills"), session.hasStanding()], [["OPTIONS without content", "POST with content"], "agent:georoute", true, true]);
+    await call(`${AGENT}/tasks`);
+    equal(agent.seen.length, 3);
+  },
+
+  async "an agent without a right proof gets no task"(world) {
+    let kept = "";
+    const changes = {
+      "agent-proof.missing": () => new Response(null, { status: 200 }),
+      "agent-proof.malformed": (_, __, proof) => new Response(null, { headers: { [PROOF_HEADER]: `${proof}, ${proof}` } }),
+      "jws.signature": (_, __, proof) => new Response(null, { headers: { [PROOF_HEADER]: proof.slice(0, -3) + (proof.endsWith("AAA") ? "BBB" : "AAA") } }),
+      "limit.bytes": () => new Response(null, { headers: { [PROOF_HEADER]: "a".repeat(8001) } }),
+      "kb.nonce-mismatch": (response, _, proof) => {
+        const answer = new Response(null, { headers: { [PROOF_HEADER]: kept || proof } });
+        kept ||= proof;
+        return answer;
+      },
+    };
+    for (const [rule, changed] of Object.entries(changes)) {
+      const agent = agentOf(world, { changed });
+      if (rule === "kb.nonce-mismatch") await provedFetch(sessionOf(world), agent.fetch)(`${AGENT}/x`).catch(() => {});
+      const session = sessionOf(world);
+      const before = agent.seen.length;
+      await refused(rule, () => provedFetch(session, agent.fetch)(`${AGENT}/tasks`, { method: "POST", body: "secret" }));
+      equal([agent.seen.slice(before), session.hasStanding()], [["OPTIONS without content"], false]);
+    }
+  },
+
+  async "a client names the agent, its origin and its Service"(world) {
+    const session = sessionOf(world, { agent: new ThisAgent(ISSUER, "agent:another") });
+    await refused("agent-proof.other-agent", () => provedFetch(session, agentOf(world).fetch)(`${AGENT}/tasks`));
+    for (const url of [`${AUDIENCE}/tasks`, `${AGENT}.evil.example/`, "https://agent.example:444/", "http://agent.example/"]) await refused("agent-proof.target", () => provedFetch(sessionOf(world), () => { throw new Error("it is asked"); })(url));
+    const through = sessionOf(world, { service: "https://service.example/agents/1" });
+    const { challenge: made, value } = await through.challenge("POST", "https://service.example/agents/1/tasks");
+    const received = parseAgentChallenge([value]);
+    equal([received.service, made.nonce.startsWith("agent-proof.")], ["https://service.example", true]);
+    const target = { origin: AGENT, method: "POST", path: "/tasks" };
+    await refused("agent-proof.service", () => checkAgentChallenge(received, [target], [AUDIENCE], []));
+    equal((await checkAgentChallenge(received, [target], [AUDIENCE], ["https://service.example"])).nonce, made.nonce);
+    await refused("agent-proof.audience", () => checkAgentChallenge(received, [target], [], ["https://service.example"]));
+    await refused("agent-proof.target", () => checkAgentChallenge(received, [{ ...target, path: "/other" }], [AUDIENCE], ["https://service.example"]));
+    for (const more of [{ agent: undefined }, { status: undefined }, { origin: "agent.example" }, { origin: `${AGENT}/` }, { standing: 301 }, { service: "http://service.example" }, { service: AUDIENCE, agent: new AnyAgent("x") }, { isuers: 1 }]) await misused(() => sessionOf(world, more));
+    await misused(() => new AgentSession(session.called, memoryChallenges(AUDIENCE, countedRandomness()), clock));
+  },
+
+  async "trust in Issuers is listed, and what cannot be used is told"(world) {
+    const trust = JSON.parse(world.trust);
+    const mixed = await parseTrustedIssuers(`\ufeff${JSON.stringify({ issuers: { ...trust.issuers, "https://other.example": { keys: [{ kty: "RSA" }] } } })}`);
+    equal(mixed.leftOut.map((one) => `${one.rule} at ${one.where}`), ["key.unsupported at trust/issuers/https://other.example/keys/0"]);
+    for (const text of ["{}", '{"issuers":[]}', '{"issuers":{"a":{"keys":{}}}}']) await refused("trust.malformed", () => parseTrustedIssuers(text));
+    await misused(() => parseTrustedIssuers(trust));
+    const other = await newWorld();
+    await refused("issuer.key-unknown", async () => verifyPresentation((await presented(world)).replace(/^[^.]+/, encodeBase64url(new TextEncoder().encode('{"alg":"ES256","typ":"dc+sd-jwt","kid":"x"}'))), expectations(world), NOW));
+    await refused("jws.signature", async () => verifyPresentation(await presented(world), expectations(other), NOW));
+  },
+};
+
+/** The names of the tests, and of those that failed with the reason. */
+export async function runBehaviour() {
+  const failures = [];
+  for (const [name, test] of Object.entries(TESTS)) {
+    try {
+      await test(await newWorld());
+    } catch (problem) {
+      failures.push(`${name}: ${problem.stack ?? problem}`);
+    }
+  }
+  return { tried: Object.keys(TESTS).length, failures };
+}
