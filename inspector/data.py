@@ -1,4 +1,4 @@
-"""Data of JavaScript from the core: of the package ``packages/verifier``, and of the inspector's page, which needs more."""
+"""Data of the core for JavaScript: for the package ``packages/verifier``, and more for the inspector's page."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -51,6 +51,8 @@ NOT_HERE: Mapping[Rule, str] = {
 }
 """Why the page cannot check a rule, where that is not plain."""
 
+_PREFIX = 16
+"""Characters of a thumbprint, which are 96 bits: enough to tell published keys from all others, in less room."""
 _MESSAGES = {"card_1_0": CARD_1_0, "card_0_3": CARD_0_3}
 
 
@@ -76,19 +78,14 @@ def package_data() -> dict[str, Any]:
         ],
         "digest_algorithms": list(DigestAlgorithm),
         "curves": [
-            {
-                "algorithm": algorithm,
-                "crv": curve.crv,
-                "size": curve.size,
-                "hash": f"SHA-{algorithm[2:]}",
-            }
+            {"algorithm": algorithm, "crv": curve.crv, "size": curve.size, "hash": f"SHA-{algorithm[2:]}"}
             for algorithm, curve in EC_PARAMETERS.items()
         ],
         "ml_dsa": [{"algorithm": name, "public_size": one.public_size} for name, one in ML_DSA_PARAMETERS.items()],
         "ed25519_small_order": sorted(map(str, _SMALL_ORDER)),
         "private_members": sorted(PRIVATE_MEMBERS),
         "unchecked_confirmations": [*UNCHECKED_METHODS],
-        "published_keys": sorted(PUBLISHED_KEYS),
+        "published_keys": [thumbprint[:_PREFIX] for thumbprint in sorted(PUBLISHED_KEYS)],
         "profiles": {name: _profile(profile) for name, profile in PROFILES.items()},
         "never_selective": sorted(NEVER_SELECTIVE),
         "reserved_at_top": sorted(RESERVED_AT_TOP),
@@ -161,11 +158,7 @@ def _format(one: CardFormat) -> dict[str, Any]:
 
 def _planned(one: CardFormat) -> dict[str, Any]:
     """Return what plans of a disclosure need."""
-    return {
-        "always_disclosed": list(one.always_disclosed),
-        "units": _paths(one.units),
-        "private": _paths(one.private),
-    }
+    return {"always_disclosed": list(one.always_disclosed), "units": _paths(one.units), "private": _paths(one.private)}
 
 
 def _paths(paths: tuple[ClaimPath, ...]) -> list[list[str | int | None]]:

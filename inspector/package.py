@@ -9,10 +9,29 @@ DATA = "packages/verifier/src/data.js"
 _ORIGIN = "of the Python library. Written by `python -m pages`: change them there."
 _TYPES = """\
 /** @typedef {(string | number | null)[][]} Paths */
-/** @typedef {{ name: string, accepted_types: string[], accepted_vcts: string[], required: string[], also_clear: string[] }} ProfileData */
-/** @typedef {{ name: string, family: string, members: string[], together: Paths, groups: Record<string, Paths>, facts: Record<string, Paths> }} FormatData */
+/**
+ * @typedef {object} ProfileData
+ * @property {string} name
+ * @property {string[]} accepted_types
+ * @property {string[]} accepted_vcts
+ * @property {string[]} required
+ * @property {string[]} also_clear
+ */
+/**
+ * @typedef {object} FormatData
+ * @property {string} name
+ * @property {string} family
+ * @property {string[]} members
+ * @property {Paths} together
+ * @property {Record<string, Paths>} groups
+ * @property {Record<string, Paths>} facts
+ */
 """
-_TYPE_OF = {"profiles": "Record<string, ProfileData>", "formats": "FormatData[]", "usual_formats": "Record<string, string>"}
+_TYPE_OF = {
+    "profiles": "Record<string, ProfileData>",
+    "formats": "FormatData[]",
+    "usual_formats": "Record<string, string>",
+}
 
 
 def rules_script() -> str:

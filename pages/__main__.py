@@ -13,6 +13,7 @@ from issuer_service.app import openapi_document
 from pages.command_line import command_line_page
 from pages.conformance import conformance_page
 from pages.http import http_page
+from pages.javascript import javascript_page
 from pages.operations import operations_page
 from pages.pictures import contexts_picture
 from pages.session import session_picture, without_sizes
@@ -28,6 +29,7 @@ MADE: dict[str, Callable[[], str]] = {
     "docs/conformance.md": conformance_page,
     "docs/contexts.svg": contexts_picture,
     "docs/http.md": http_page,
+    "docs/javascript.md": javascript_page,
     "docs/openapi.json": lambda: f"{json.dumps(openapi_document(), indent=1, sort_keys=True)}\n",
     "docs/operations.md": operations_page,
     "docs/policy.schema.json": lambda: f"{json.dumps(SCHEMA, indent=2)}\n",

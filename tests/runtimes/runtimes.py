@@ -1,4 +1,4 @@
-"""The runtimes of JavaScript, installed once into ``build``, and one way to run a part of the package's tests in each."""
+"""The runtimes of JavaScript, installed once into ``build``, and a way to run a part of the package's tests in each."""
 
 import json
 import os

@@ -17,6 +17,9 @@ import { digestText } from "./keys.js";
  * @property {string | null} [service] the origin of the Service that relays, if any
  */
 
+/** The system's clock, in Unix seconds. */
+export const systemClock = () => Date.now() / 1000;
+
 /** @param {number} count */
 export const systemRandomness = (count) => crypto.getRandomValues(new Uint8Array(count));
 

@@ -1,8 +1,23 @@
 // Limits, algorithms and card formats of the Python library. Written by `python -m pages`: change them there.
 
 /** @typedef {(string | number | null)[][]} Paths */
-/** @typedef {{ name: string, accepted_types: string[], accepted_vcts: string[], required: string[], also_clear: string[] }} ProfileData */
-/** @typedef {{ name: string, family: string, members: string[], together: Paths, groups: Record<string, Paths>, facts: Record<string, Paths> }} FormatData */
+/**
+ * @typedef {object} ProfileData
+ * @property {string} name
+ * @property {string[]} accepted_types
+ * @property {string[]} accepted_vcts
+ * @property {string[]} required
+ * @property {string[]} also_clear
+ */
+/**
+ * @typedef {object} FormatData
+ * @property {string} name
+ * @property {string} family
+ * @property {string[]} members
+ * @property {Paths} together
+ * @property {Record<string, Paths>} groups
+ * @property {Record<string, Paths>} facts
+ */
 
 export const DATA = {
   limits: {"card_bytes": 262144, "digests": 65536, "disclosures": 4096, "json_depth": 64, "policy_bytes": 262144, "presentation_bytes": 1048576, "status_list_bytes": 1048576, "yaml_bytes": 65536},
@@ -25,7 +40,7 @@ export const DATA = {
   ed25519_small_order: ["0", "1", "2707385501144840649318225287225658788936804267575313519463743609750303402022", "55188659117513257062467267217118295137698188065244968500265048394206261417927", "57896044618658097711785492504343953926634992332820282019728792003956564819948"],
   private_members: ["d", "dp", "dq", "k", "oth", "p", "priv", "q", "qi"],
   unchecked_confirmations: ["jwe", "jku", "x5t#S256", "osc"],
-  published_keys: ["0KEND0-oE52ngfYf3ViOwEJgpuoblFYIBFPoVCHhoB4", "5Kqc_Ba70XLpVQCFNO_3OH9jTOCMEEc4sGPKD_2x1yE", "8Ix_S_OBahmOsdxEWG-FhIB05uV_1kDvukN56ufFuPE", "AlnaFV_9N50sif5_vxCvGrCZdntJgej_dwmIZ3ZZLbo", "DQJu6-4BhPOJJ9CaE0HbgzTbfu5CiG6U-6pSvFOGTcY", "H5gFqsbYJUc45NFjCFx52HawUDm1NBfJ5IRfxwcdBDI", "Kx8luOM5D7g5NU3fadenbMvVCCS9jhWHbwLgC7t8K-w", "Q1pw82t99Utv3v-4_hMRC3EwDHWXxw9lzs5JvNBscMk", "Q5yTSREAbvZL131ynDBhalXJcF9fL0foJlMN8u6ldiY", "RgcDKbP4YRYTu_xojgUoib4uRmAImpOpAhkEQdH1ES8", "RyyyUCE4bAGCU9S0-g6oEXLOYvHc7OpCUgq321u4FvY", "Suiu29qbfuaBaR4Ats-c6XQBePB_OpAxAwcTR_0KXVM", "T4xl70S7MT6Zeq6r9V9fPJGVn76wfnXJ21-gyo0Gu6o", "Uf_nQVr1KlWBjkIBKXzD4K6u8UA_2Ba3ogMOAnvQsuc", "XR4OwUVO270_v1sV8kz4o1_bA8Gj_JXcFFwRUf1QWDQ", "aISfTcr9M_Zd09AXGAAeFxnLbFY6lBa87UN515wm5d4", "h6XXAVpsQP0s-m0i9vOVbdMcvRzG_F6hlRR1QTk5euQ", "j4m75uZHqf-4GnEGsOrLixjhrYxZmz67VMbRFtThj90", "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k", "lNA4o_uit-vqSkU35DJyr0vYWdDP_KWlJNQ5tlMm9h0", "oKIywvGUpTVTyxMQ3bwIIeQUudfr_CkLMjCE19ECD-U", "sznYmCRz_q-7ceilRydqbrSEh1R2-s8o0lf4_LinDLk", "tRn1JNIkgMsABVQBlXeDHxAIcclh-2IX0UdDEzPt5XU"],
+  published_keys: ["0KEND0-oE52ngfYf", "5Kqc_Ba70XLpVQCF", "8Ix_S_OBahmOsdxE", "AlnaFV_9N50sif5_", "DQJu6-4BhPOJJ9Ca", "H5gFqsbYJUc45NFj", "Kx8luOM5D7g5NU3f", "Q1pw82t99Utv3v-4", "Q5yTSREAbvZL131y", "RgcDKbP4YRYTu_xo", "RyyyUCE4bAGCU9S0", "Suiu29qbfuaBaR4A", "T4xl70S7MT6Zeq6r", "Uf_nQVr1KlWBjkIB", "XR4OwUVO270_v1sV", "aISfTcr9M_Zd09AX", "h6XXAVpsQP0s-m0i", "j4m75uZHqf-4GnEG", "kPrK_qmxVWaYVA9w", "lNA4o_uit-vqSkU3", "oKIywvGUpTVTyxMQ", "sznYmCRz_q-7ceil", "tRn1JNIkgMsABVQB"],
   profiles: /** @type {Record<string, ProfileData>} */ ({"agent-sd-jwt-02": {"accepted_types": ["JWT", "dc+sd-jwt"], "accepted_vcts": ["urn:ietf:params:oauth:token-type:sd-a2a-agent-card", "urn:ietf:params:oauth:token-type:sd-agent-card"], "also_clear": ["url"], "name": "agent-sd-jwt-02", "required": ["cnf", "exp", "iat", "iss", "sub", "vct"]}, "sd-card": {"accepted_types": ["dc+sd-jwt"], "accepted_vcts": ["urn:ietf:params:oauth:token-type:sd-agent-card"], "also_clear": [], "name": "sd-card", "required": ["cnf", "exp", "iat", "iss", "sub", "vct"]}}),
   never_selective: ["aka_vcts", "cnf", "exp", "iss", "nbf", "status", "vct", "vct#integrity"],
   reserved_at_top: ["_sd_alg", "aka_vcts", "aud", "card_format", "cnf", "exp", "iat", "iss", "jti", "nbf", "status", "sub", "vct", "vct#integrity"],

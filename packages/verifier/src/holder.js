@@ -3,10 +3,11 @@ import { DATA } from "./data.js";
 import { boundText, checkInstant } from "./claims.js";
 import { Challenge } from "./challenges.js";
 import { formatNamed } from "./formats.js";
-import { Misuse, Refused, encodeBase64url, parseJsonObject, plainJson, utf8 } from "./json.js";
-import { digestText, readPublicJwk } from "./keys.js";
+import { Misuse, Refused, encodeBase64url, plainJson, utf8 } from "./json.js";
+import { digestText, parsePublicJwk } from "./keys.js";
+import { matchEntries } from "./matching.js";
 import { ClaimPath } from "./paths.js";
-import { ClaimRequest, matchEntries } from "./requests.js";
+import { ClaimRequest } from "./requests.js";
 import { parseJws, parseSdJwt, processPayload } from "./sd-jwt.js";
 import { readStatus } from "./status.js";
 import { cardMembers, checkIssued, checkNames, checkTerms } from "./verifier.js";
@@ -18,22 +19,37 @@ import { cardMembers, checkIssued, checkNames, checkTerms } from "./verifier.js"
 /** @typedef {{ publicKey: PublicKey, sign(message: Uint8Array<ArrayBuffer>): Promise<Uint8Array> }} Signer signs in JOSE form */
 
 /**
- * Reads a public JWK.
- * @param {string | object} jwk
- */
-export const parsePublicJwk = (jwk) => readPublicJwk(parseJsonObject(utf8(typeof jwk === "string" ? jwk : JSON.stringify(jwk)), "key", DATA.limits.json_depth), "key");
-
-/**
  * Signs with a key pair of WebCrypto. The private key need not be extractable.
  * @param {CryptoKeyPair} pair
- * @returns {Promise<Signer>}
  */
 export async function webCryptoSigner({ privateKey, publicKey }) {
   const { key_ops, ext, ...jwk } = await crypto.subtle.exportKey("jwk", publicKey);
-  const key = await parsePublicJwk(jwk);
-  const hash = DATA.curves.find((one) => one.algorithm === key.algorithm)?.hash;
-  const how = hash ? { name: "ECDSA", hash } : privateKey.algorithm.name;
-  return { publicKey: key, sign: async (message) => new Uint8Array(await crypto.subtle.sign(how, privateKey, message)) };
+  return newSigner(await parsePublicJwk(jwk), privateKey);
+}
+
+/**
+ * Signs with a private JWK, such as the file of `sdcard keys new`: an EC key, or Ed25519.
+ * @param {JsonWebKey} jwk
+ */
+export async function jwkSigner({ kty, crv, x, y, d }) {
+  const publicKey = await parsePublicJwk({ kty, crv, x, y });
+  const how = kty === "EC" ? { name: "ECDSA", namedCurve: crv } : { name: "Ed25519" };
+  try {
+    return newSigner(publicKey, await crypto.subtle.importKey("jwk", { kty, crv, x, y, d }, /** @type {EcKeyImportParams} */ (how), false, ["sign"]));
+  } catch {
+    throw new Misuse("this is not the private JWK of an EC key or of Ed25519");
+  }
+}
+
+/**
+ * @param {PublicKey} publicKey
+ * @param {CryptoKey} privateKey
+ * @returns {Signer}
+ */
+function newSigner(publicKey, privateKey) {
+  const hash = DATA.curves.find((one) => one.algorithm === publicKey.algorithm)?.hash;
+  const how = hash ? { name: "ECDSA", hash } : { name: "Ed25519" };
+  return { publicKey, sign: async (message) => new Uint8Array(await crypto.subtle.sign(how, privateKey, message)) };
 }
 
 /** Disclosures of one SD-Card, each with its parents. */

@@ -1,7 +1,7 @@
 // Public keys: a JWK in, the one algorithm that the key verifies with, and its thumbprint. JWK sets.
 // As sdcard/jose/keys.py.
 import { DATA } from "./data.js";
-import { Refused, decodeBase64url, encodeBase64url, isObject, isText, utf8, within } from "./json.js";
+import { Refused, decodeBase64url, encodeBase64url, isObject, isText, parseJsonObject, utf8, within } from "./json.js";
 import { verifiesMlDsa } from "./ml-dsa.js";
 
 /** @import { Json, JsonObject } from "./json.js" */
@@ -122,6 +122,14 @@ export async function readPublicJwk(jwk, where) {
 }
 
 /**
+ * Reads a public JWK, as a text or an object.
+ * @param {string | object} jwk
+ */
+export async function parsePublicJwk(jwk) {
+  return readPublicJwk(parseJsonObject(utf8(typeof jwk === "string" ? jwk : JSON.stringify(jwk)), "key", DATA.limits.json_depth), "key");
+}
+
+/**
  * @param {string} algorithm
  * @param {Record<string, string>} jwk
  * @param {CryptoKey | null} imported
@@ -227,11 +235,11 @@ export const headerNames = (algorithm) => DATA.algorithms.find((one) => one.name
 
 /**
  * @param {PublicKey} key
- * @param {readonly string[]} published
+ * @param {readonly string[]} published beginnings of thumbprints, of 16 characters or more
  * @param {string} where
  */
 export function checkNotPublished(key, published, where) {
-  if (published.includes(key.thumbprint)) {
+  if (published.some((thumbprint) => key.thumbprint.startsWith(thumbprint))) {
     throw new Refused("key.published", where, "The private half of this key is in a public document.");
   }
 }

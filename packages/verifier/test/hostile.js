@@ -1,6 +1,6 @@
 // Hostile texts at every entrance: nothing but `Refused` comes out, and nothing takes more than linear time. Each text is as long as
 // an entrance accepts or longer, so a quadratic step would not end within the time limit of the runner.
-import { AdmissionPolicy, Answering, Refused, Unbound, Unchecked, acceptSdCard, parseAgentChallenge, parseChallenge, parseCredentials, parseProof, parsePublicJwk, parseTrustedIssuers, present, protect, selectAll, verifyPresentation, verifyStatusListToken } from "../src/index.js";
+import { AdmissionPolicy, Answering, Refused, Unbound, Unchecked, acceptSdCard, parseAgentChallenge, parseChallenge, parseCredentials, parseProof, parsePublicJwk, parseTrustedIssuers, present, protect, selectAll, verifyPresentation, verifyStatusListToken } from "./package.js";
 import { encodeBase64url, utf8 } from "../src/json.js";
 import { AUDIENCE, HEADER, NOW, challenge, claimsOf, clock, held, issued, newWorld, signed } from "./world.js";
 

@@ -1,5 +1,5 @@
 // An Issuer, an agent and a Verifier for tests in any runtime. Times and random bytes are fixed, keys are new.
-import { Challenge, acceptSdCard, memoryChallenges, parseTrustedIssuers, webCryptoSigner } from "../src/index.js";
+import { Challenge, acceptSdCard, memoryChallenges, parseTrustedIssuers, webCryptoSigner } from "./package.js";
 import { encodeBase64url, utf8 } from "../src/json.js";
 
 export const NOW = 1_800_000_000;

@@ -1,0 +1,140 @@
+"""The package as it is published: its types, its size, its files, and the sample of its README."""
+
+import gzip
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+
+import sdcard
+from sdcard.encoding import encode_base64url, encode_json
+from sdcard.io.system import SystemClock, SystemSalts
+from sdcard.trust import encode_trusted_issuers
+from tests.runtimes.runtimes import PACKAGE, program, tools
+from tests.shared import ROOT
+
+MOST_BYTES = 25_000
+ENTRANCES = ("index", "agent")
+
+USE = """
+import { Answering, Unbound, Unchecked, verifyPresentation, type VerifiedCard } from "@sd-card/verifier";
+import { CalledAgent, present } from "@sd-card/verifier/agent";
+import { RULES } from "@sd-card/verifier/rules";
+import { Refused, parseTrustedIssuers } from "@sd-card/verifier";
+
+const issuers = await parseTrustedIssuers("{}");
+const status = new Unchecked("why");
+const keyBinding = new Unbound("why");
+const card: VerifiedCard = await verifyPresentation("a~", { issuers, keyBinding, status }, 1);
+const sentence: string = RULES["kb.replayed"].sentence;
+new Refused("kb.replayed", "kb-jwt/nonce");
+
+// @ts-expect-error no status
+await verifyPresentation("a~", { issuers, keyBinding }, 1);
+// @ts-expect-error no key binding
+await verifyPresentation("a~", { issuers, status }, 1);
+// @ts-expect-error no time
+await verifyPresentation("a~", { issuers, keyBinding, status });
+// @ts-expect-error a misspelt term
+await verifyPresentation("a~", { issuers, keyBinding, status, maxLifeTime: 60 }, 1);
+// @ts-expect-error a record is no boolean
+new Answering("nonce", true);
+// @ts-expect-error there is no such rule
+new Refused("kb.replay", "kb-jwt/nonce");
+// @ts-expect-error nothing is decided
+new CalledAgent({ issuers });
+// @ts-expect-error a challenge has its own type
+await present(card, [], "nonce", {}, 1);
+export { sentence };
+"""
+
+
+def run(*command: str | Path, folder: Path) -> str:
+    done = subprocess.run(list(map(str, command)), cwd=folder, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Path:
+    """A folder with the package, its types made, under ``node_modules``."""
+    home = tmp_path / "node_modules" / "@sd-card" / "verifier"
+    home.mkdir(parents=True)
+    for name in ("src", "package.json"):
+        (home / name).symlink_to(PACKAGE / name)
+    run(program("tsc"), "--project", PACKAGE / "tsconfig.json", "--outDir", home / "types", folder=PACKAGE)
+    return tmp_path
+
+
+def test_the_sources_are_typed_strictly_and_a_decision_cannot_be_left_out_in_typescript(installed: Path) -> None:
+    (installed / "use.mts").write_text(USE, encoding="utf-8")
+    options = ("--strict", "--noEmit", "--target", "es2023", "--module", "nodenext", "--lib", "esnext,dom")
+
+    run(program("tsc"), *options, "--types", "", "use.mts", folder=installed)
+
+
+@pytest.mark.parametrize("entrance", ENTRANCES)
+def test_an_entrance_is_small_when_bundled(entrance: str) -> None:
+    options = ("--bundle", "--minify", "--format=esm", "--log-level=error")
+    bundled = run(program("esbuild"), f"src/{entrance}.js", *options, folder=PACKAGE)
+
+    assert 10_000 < len(gzip.compress(bundled.encode(), 9)) <= MOST_BYTES
+
+
+def test_the_package_needs_no_other_and_is_pinned() -> None:
+    package = json.loads((PACKAGE / "package.json").read_bytes())
+
+    assert package.keys().isdisjoint({"dependencies", "peerDependencies", "optionalDependencies", "bundleDependencies"})
+    assert all(version[0].isdigit() for version in package["devDependencies"].values())
+    for entry in package["exports"].values():
+        assert (PACKAGE / entry["default"]).is_file()
+        assert entry["types"] == entry["default"].replace("src", "types").replace(".js", ".d.ts")
+    imported = {name for file in (PACKAGE / "src").glob("*.js") for name in _imports(file)}
+    assert all(name.startswith("./") for name in imported)
+
+
+def _imports(file: Path) -> list[str]:
+    return re.findall(r'^(?:import|export) .*from "([^"]+)";', file.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_the_sample_of_the_readme_prints_what_it_shows(installed: Path) -> None:
+    text = (PACKAGE / "README.md").read_text(encoding="utf-8")
+    code = "\n".join(re.findall(r"```js\n(.*?)```", text, re.DOTALL))
+    shown = "".join(re.findall(r"```text\n(.*?)```", text, re.DOTALL))
+    (installed / "sample.mjs").write_text(code, encoding="utf-8")
+    _registered(installed)
+
+    assert run("node", "sample.mjs", folder=installed) == shown
+
+
+def _registered(folder: Path) -> None:
+    """What the sample reads: the files of an agent that a registry has registered."""
+    clock, private = SystemClock(), ec.generate_private_key(ec.SECP256R1())
+    registry, key = sdcard.InMemorySigner(ec.generate_private_key(ec.SECP256R1())), sdcard.InMemorySigner(private)
+    issued = sdcard.issue_sd_card(
+        sdcard.Issuer("https://registry.example", registry.public_key),
+        sdcard.plan_disclosure(
+            sdcard.parse_card((ROOT / "examples" / "georoute.json").read_bytes()), sdcard.DEFAULT_POLICY, "internal"
+        ),
+        registry,
+        agent_id="georoute",
+        holder_key=key.public_key,
+        validity=sdcard.rounded_validity(clock.now()),
+        salts=SystemSalts(),
+    )
+    secret = encode_base64url(private.private_numbers().private_value.to_bytes(32))
+    trusted = sdcard.TrustedIssuers.of("https://registry.example", registry.public_key)
+    (folder / "internal.sd-card").write_text(f"{issued}\n")
+    (folder / "agent.jwk").write_bytes(encode_json({**key.public_key.to_jwk(), "d": secret}))
+    (folder / "trust.json").write_bytes(encode_json(encode_trusted_issuers(trusted)))
+
+
+def test_the_tools_are_those_of_the_lock_file() -> None:
+    locked = json.loads((PACKAGE / "package-lock.json").read_bytes())["packages"]
+    wanted = json.loads((PACKAGE / "package.json").read_bytes())["devDependencies"]
+
+    assert {name: locked[f"node_modules/{name}"]["version"] for name in wanted} == wanted
+    assert all((tools() / name / "package.json").is_file() for name in wanted)
