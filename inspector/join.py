@@ -17,6 +17,8 @@ SOURCES = Path(__file__).resolve().parent
 PACKAGE = SOURCES.parent / "packages" / "verifier" / "src"
 SHARED = ("json", "inflate", "ml-dsa", "keys", "sd-jwt", "claims", "status", "trust", "paths", "formats")
 """Modules of the package that the page is made of, each after those that it imports."""
+_TYPES = re.compile(r"/\*\*.*?\*/\s*", re.DOTALL)
+"""Comments of the package with its types, which the page does not need."""
 _IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?:class|const|(?:async )?function) (\w+)", re.MULTILINE)
 PAGE = SOURCES.parent / "build" / "inspector.html"
@@ -70,7 +72,7 @@ def _as_function(name: str) -> str:
 
     Its exports become constants of the page, so a script that takes such a name again does not run.
     """
-    text = (PACKAGE / f"{name}.js").read_text(encoding="utf-8")
+    text = _TYPES.sub("", (PACKAGE / f"{name}.js").read_text(encoding="utf-8"))
     exported = ", ".join(_EXPORT.findall(text))
     inside = _EXPORT.sub(lambda found: found[0].removeprefix("export "), _IMPORT.sub("", text))
     return f"const {{ {exported} }} = (() => {{\n{inside}\nreturn {{ {exported} }};\n}})();\n"

@@ -21,12 +21,15 @@ export function expectedOf(text) {
   return expect === "accepted" ? expect : `${expect} at ${where}`;
 }
 
+/** Whether the package has a part in it. The others are about tools for authors of agent cards. @param {string} text */
+export const isOurs = (text) => Object.hasOwn(KINDS, JSON.parse(text).kind);
+
 /** Name → text, to the number of vectors that agree, and those that do not. @param {Record<string, string>} vectors */
 export async function runVectors(vectors) {
   const differing = [];
   let agreed = 0;
   for (const [name, text] of Object.entries(vectors)) {
-    if (!Object.hasOwn(KINDS, JSON.parse(text).kind)) continue; // about tools for authors of agent cards
+    if (!isOurs(text)) continue;
     let outcome;
     try {
       outcome = await outcomeOf(text);

@@ -1,0 +1,82 @@
+// Changes each check of the package, one at a time, and asks whether a test notices: node mutate.mjs VECTORS.
+//
+// A check is a condition that throws `Refused`. It is switched off, and each comparison and connective in it is changed. A mutant is
+// noticed by the first vector with another outcome, or else by a hostile text or a test of behaviour. Prints a line for each that is not.
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const [root, only] = process.argv.slice(2);
+const files = JSON.parse(readFileSync(join(root, "manifest.json"), "utf8")).vectors.map((one) => one.file);
+const vectors = Object.fromEntries(files.map((file) => [file, readFileSync(join(root, file), "utf8")]));
+const OPERATORS = { " && ": " || ", " || ": " && ", " === ": " !== ", " !== ": " === ", " < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > " };
+const SECONDS = 60;
+
+/** The end of what begins with the bracket at `at`. */
+function closing(text, at) {
+  for (let depth = 0, i = at; i < text.length; i++) {
+    if ("([{".includes(text[i])) depth++;
+    else if (")]}".includes(text[i]) && --depth === 0) return i;
+  }
+  return -1;
+}
+
+/** [description, changed text] of each mutant of a file. */
+function* mutantsOf(name, text) {
+  for (const match of text.matchAll(/\bif \(/g)) {
+    const begin = match.index + 3;
+    const end = closing(text, begin);
+    if (!/^\) (?:\{\s*)?throw new Refused\(/.test(text.slice(end, end + 40))) continue;
+    const condition = text.slice(begin + 1, end);
+    const line = text.slice(0, begin).split("\n").length;
+    const put = (changed) => text.slice(0, begin + 1) + changed + text.slice(end);
+    yield [`${name}:${line} never: ${condition}`, put(`false && (${condition})`)];
+    for (const [from, to] of Object.entries(OPERATORS)) {
+      for (let at = condition.indexOf(from); at >= 0; at = condition.indexOf(from, at + 1)) {
+        const changed = condition.slice(0, at) + to + condition.slice(at + from.length);
+        yield [`${name}:${line}${to}: ${changed}`, put(changed)];
+      }
+    }
+  }
+}
+
+/** What notices the mutant in a folder: a vector, the other tests, or nothing. */
+async function noticedBy(folder) {
+  const { expectedOf, isOurs, outcomeOf } = await import(join(folder, "test", "vectors.js"));
+  for (const text of Object.values(vectors)) {
+    if (!isOurs(text)) continue;
+    const outcome = await outcomeOf(text).catch(() => "crashed");
+    if (outcome !== expectedOf(text)) return "vectors";
+  }
+  const { runPart } = await import(join(folder, "test", "parts.js"));
+  for (const part of ["behaviour", "hostile"]) {
+    const { failures } = await runPart(part, {}).catch((problem) => ({ failures: [problem] }));
+    if (failures.length > 0) return part;
+  }
+  return "nothing";
+}
+
+const limited = (work) => Promise.race([work, new Promise((resolve) => setTimeout(resolve, SECONDS * 1000, "time").unref())]);
+const scratch = mkdtempSync(join(tmpdir(), "mutants-"));
+const counts = {};
+const names = readdirSync(join(here, "..", "src")).filter((name) => name.endsWith(".js") && (!only || only.split(",").includes(name)));
+let number = 0;
+for (const name of names) {
+  for (const [description, text] of mutantsOf(name, readFileSync(join(here, "..", "src", name), "utf8"))) {
+    const folder = join(scratch, String(number++));
+    mkdirSync(folder);
+    for (const part of ["src", "test"]) cpSync(join(here, "..", part), join(folder, part), { recursive: true });
+    writeFileSync(join(folder, "package.json"), '{"type": "module"}');
+    writeFileSync(join(folder, "src", name), text);
+    const by = await limited(noticedBy(folder)).catch(() => "vectors"); // a module that does not load
+    counts[by] = (counts[by] ?? 0) + 1;
+    if (by === "nothing") console.log(description);
+    rmSync(folder, { recursive: true });
+  }
+}
+rmSync(scratch, { recursive: true });
+console.log(JSON.stringify({ mutants: number, ...counts }));
+process.exit(0);
