@@ -20,7 +20,7 @@ from sdcard.key_binding import RequestTarget
 from sdcard.nonces import NoncePurpose, NonceTerms, make_nonce, recognize_nonce
 from sdcard.status_list import Unchecked
 from sdcard.trust import encode_trusted_issuers
-from sdcard.web.client_auth import SdCardAuth
+from sdcard.web.clients import SdCardAuth
 from tests.browser.pages import launched
 from tests.runtimes.conftest import Peer
 from tests.runtimes.runtimes import ORIGIN, serve_package, tools, worker
