@@ -100,7 +100,7 @@ export const selectAll = (held) => new Selection(held.issued.arrived.disclosures
 export function selectPaths(held, paths) {
   const { claims, revealed } = held.issued.processed;
   const wanted = paths.flatMap((path, number) => {
-    const found = ClaimPath.of(path).find(claims);
+    const found = ClaimPath.parse(path, "request/paths").find(claims);
     if (found.length === 0) throw new Refused("selection.not-held", `request/paths/${number}`);
     return found;
   });

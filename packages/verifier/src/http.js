@@ -1,5 +1,6 @@
 // Challenges, presentations and proofs in HTTP headers (RFC 9110 11), and problem documents (RFC 9457). As sdcard/http_auth.py.
 import { Challenge } from "./challenges.js";
+import { DATA } from "./data.js";
 import { Misuse, Refused, isText, parseJson, utf8 } from "./json.js";
 import { ClaimRequest } from "./requests.js";
 
@@ -119,6 +120,19 @@ function received(parameters) {
   const requested = parseJson(utf8(parameters.get("requested") ?? "[]"), where, 1);
   if (!Array.isArray(requested)) throw new Refused("challenge.malformed", where, "It is a JSON array of claim paths.");
   return { challenge: new Challenge(nonce, audience, { interactionId }), request: ClaimRequest.parse(requested, where), service };
+}
+
+/**
+ * Refuses a challenge that a Holder must not answer, and returns it.
+ * @param {ReceivedChallenge} found
+ * @param {string} audience the server's, as the Holder knows it
+ * @param {string | null} interactionId the interaction that the request belongs to, if any
+ */
+export function checkChallenge({ challenge }, audience, interactionId) {
+  if (challenge.nonce.startsWith(DATA.agent_nonce)) throw new Refused("kb.purpose", "challenge/nonce");
+  if (challenge.audience !== audience) throw new Refused("challenge.other-audience", "challenge/audience");
+  if (challenge.interactionId !== interactionId) throw new Refused("challenge.other-interaction", "challenge/interaction_id");
+  return challenge;
 }
 
 /**

@@ -10,5 +10,5 @@ export { protect, sdCardMiddleware } from "./middleware.js";
 export { AdmissionPolicy, ClaimRequest } from "./requests.js";
 export { FetchedStatusLists } from "./status-lists.js";
 export { Checked, Unchecked, verifyStatusListToken } from "./status.js";
-export { TrustedIssuers, parseTrustedIssuers } from "./trust.js";
+export { TrustedIssuers, parseTrustedIssuers, verifyTrustList } from "./trust.js";
 export { Answering, Unbound, Unsolicited, VerifiedCard, verifyPresentation } from "./verifier.js";

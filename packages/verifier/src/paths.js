@@ -1,6 +1,6 @@
 // Claim paths: one place in a card, or a family of places. As sdcard/paths.py.
 // Segments are names, indices, or null for `*`.
-import { Misuse, Refused, codePoints, isObject, isText } from "./json.js";
+import { Refused, codePoints, isObject, isText } from "./json.js";
 
 /** @import { Json } from "./json.js" */
 
@@ -25,15 +25,6 @@ export class ClaimPath {
     const parts = codePoints(text) <= MOST_CHARACTERS ? (text.match(SEGMENT) ?? []) : [];
     if (parts.length === 0 || parts.join(".") !== text) throw new Refused("path.malformed", where, "A path is segments joined by dots, such as skills.*.id.");
     return new ClaimPath(parts.map((part) => parseSegment(part, where)));
-  }
-
-  /** A path of the caller's own program. @param {string} text */
-  static of(text) {
-    try {
-      return ClaimPath.parse(text, "request");
-    } catch {
-      throw new Misuse("a claim path is segments joined by dots, such as skills.*.id");
-    }
   }
 
   /** @param {Segments} segments */

@@ -1,9 +1,7 @@
 // A `fetch` for agents that present their SD-Card. As sdcard/web/client_auth.py.
-import { DATA } from "./data.js";
-import { Challenge } from "./challenges.js";
 import { HeldSdCard, present, selectRequested } from "./holder.js";
-import { INTERACTION_HEADER, encodeCredentials, isHeaderText, parseChallenge } from "./http.js";
-import { Misuse, Refused } from "./json.js";
+import { INTERACTION_HEADER, checkChallenge, encodeCredentials, isHeaderText, parseChallenge } from "./http.js";
+import { Misuse } from "./json.js";
 import { checkOrigin } from "./urls.js";
 
 /** @import { Selection, Signer } from "./holder.js" */
@@ -38,12 +36,9 @@ export function presentingFetch({ origin, audience, held, allowed, signer, clock
     const received = response.status === 401 && offered !== null ? parseChallenge([offered]) : null;
     if (!received) return response;
     await response.body?.cancel();
-    const { nonce, interactionId } = received.challenge;
-    if (nonce.startsWith(DATA.agent_nonce)) throw new Refused("kb.purpose", "challenge/nonce");
-    if (received.challenge.audience !== audience) throw new Refused("challenge.other-audience", "challenge/audience");
-    if (interactionId !== request.headers.get(INTERACTION_HEADER)) throw new Refused("challenge.other-interaction", "challenge/interaction_id");
+    const challenge = checkChallenge(received, audience, request.headers.get(INTERACTION_HEADER));
     const { selection } = selectRequested(held, received.request, allowed);
-    again.headers.set("authorization", encodeCredentials(await present(held, selection, new Challenge(nonce, audience, { interactionId }), signer, clock())));
+    again.headers.set("authorization", encodeCredentials(await present(held, selection, challenge, signer, clock())));
     return fetcher(again);
   };
 }

@@ -110,7 +110,8 @@ export async function verifyStatusListToken(text, uri, key, now, { limits = DATA
   const ttl = checkListClaims(claims, uri, checkInstant(now), clockSkew);
   const list = readStatusList(claims, limits);
   const expiresAt = claims.has("exp") ? numericDate(claims.get("exp"), "status-list/exp") : null;
-  return { expiresAt, ttl, status: (/** @type {number | bigint} */ index) => statusAt(list, index) };
+  const issuedAt = numericDate(claims.get("iat"), "status-list/iat");
+  return { issuedAt, expiresAt, ttl, size: (list.packed.length * 8) / list.bits, status: (/** @type {number | bigint} */ index) => statusAt(list, index) };
 }
 
 // -- the decision -----------------------------------------------------------------------------------------------------

@@ -1,11 +1,12 @@
 // Trusted Issuers and their keys. An Issuer is trusted because the Verifier lists it. As sdcard/trust.py.
 import { DATA } from "./data.js";
-import { checkInstant, numericDate } from "./claims.js";
+import { checkAddressed, checkAlreadyIssued, checkAlreadyValid, checkInstant, numericDate, required } from "./claims.js";
 import { Misuse, Refused, isObject, isText, parseJsonObject, utf8, within } from "./json.js";
 import { findKey, readKeySet, refusalOf } from "./keys.js";
+import { parseJws, verifyJws } from "./sd-jwt.js";
 
 /** @import { Json, JsonObject } from "./json.js" */
-/** @import { Keys } from "./keys.js" */
+/** @import { Keys, PublicKey } from "./keys.js" */
 
 /** The keys of each trusted Issuer, by `iss` and `kid`. `parseTrustedIssuers` makes it. */
 export class TrustedIssuers {
@@ -120,4 +121,31 @@ async function readStatusKeys(entry, where) {
     if (refusal.where === where) throw refusal;
     return { keys: new Map(), leftOut: [refusal] };
   }
+}
+
+const MOST_BYTES = 1_048_576;
+
+/**
+ * Verifies a signed trust list: a trust document as a compact JWS with `iat` and `exp`, so that a Verifier works offline until then.
+ * @param {string} text
+ * @param {readonly PublicKey[]} signers the pinned keys; the header names one by its thumbprint
+ * @param {number} now
+ * @param {typeof DATA.limits} [limits]
+ */
+export async function verifyTrustList(text, signers, now, limits = DATA.limits) {
+  checkInstant(now);
+  if (typeof text !== "string") throw new Misuse("a trust list is a string");
+  if (text.length > MOST_BYTES) throw new Refused("limit.bytes", "trust");
+  if (!/^[\0-\x7f]*$/.test(text)) throw new Refused("jws.format", "trust");
+  const jws = parseJws(text, "trust", "trust", limits.json_depth);
+  const key = signers.find((one) => one.thumbprint === jws.header.get("kid"));
+  if (!key) throw new Refused("trust.signer-unknown", "trust/kid");
+  await verifyJws(jws, key, ["sdcard-trust+jwt"]);
+  for (const name of ["iat", "exp"]) required(jws.payload, name, "trust");
+  checkAlreadyIssued(jws.payload, now + DATA.max_skew, "trust");
+  checkAddressed(jws.payload, null, "trust");
+  checkAlreadyValid(jws.payload, now + DATA.max_skew, "trust");
+  const issuers = await readTrustedIssuers(jws.payload);
+  issuers.checkCurrent(now);
+  return issuers;
 }

@@ -1,8 +1,8 @@
 // Runs vectors of sd-card-vectors/1 with the package, in any runtime. A vector is given as its text, and its outcome is
 // "accepted", or the rule and the place. Counterpart of sdcard/vectors.py.
-import { Answering, CalledAgent, Challenge, Checked, Refused, ThisAgent, Unbound, Unchecked, Unsolicited, acceptSdCard, checkAgentChallenge, parseAgentChallenge, parseProof, parsePublicJwk, parseTrustedIssuers, partialCard, selectPaths, selectRequested, verifyAgentProof, verifyPresentation } from "./package.js";
+import { AdmissionPolicy, Answering, CalledAgent, Challenge, Checked, ClaimRequest, Refused, StatelessChallenges, ThisAgent, Unbound, Unchecked, Unsolicited, acceptSdCard, checkAgentChallenge, checkChallenge, parseAgentChallenge, parseChallenge, parseCredentials, parseProof, parsePublicJwk, parseTrustedIssuers, partialCard, present, selectPaths, selectRequested, verifyAgentProof, verifyPresentation, verifyStatusListToken, verifyTrustList } from "./package.js";
 import { DATA } from "../src/data.js";
-import { isNumber, numberOf, parseJsonObject, plainJson, sameJson, sortedText, utf8 } from "../src/json.js";
+import { decodeBase64url, isNumber, numberOf, parseJsonObject, plainJson, sameJson, sortedText, utf8 } from "../src/json.js";
 
 /** @param {string} text */
 export async function outcomeOf(text) {
@@ -21,8 +21,15 @@ export function expectedOf(text) {
   return expect === "accepted" ? expect : `${expect} at ${where}`;
 }
 
-/** Whether the package has a part in it. The others are about tools for authors of agent cards. @param {string} text */
-export const isOurs = (text) => Object.hasOwn(KINDS, JSON.parse(text).kind);
+const LACKS = ["x5c", "card"];
+
+/** Whether the package has a part in it. The others are about agent cards, registries and their tokens. @param {string} text */
+export function isOurs(text) {
+  const { kind, needs = [], expectations = {} } = JSON.parse(text);
+  if (!Object.hasOwn(KINDS, kind) || needs.some((need) => LACKS.includes(need))) return false;
+  if (kind === "nonce") return DATA.nonce_purposes.includes(expectations.purpose);
+  return kind === "authorization" ? expectations.scheme === "SD-Card" : kind !== "present" || expectations.context === undefined;
+}
 
 /** Name → text, to the number of vectors that agree, and those that do not. @param {Record<string, string>} vectors */
 export async function runVectors(vectors) {
@@ -42,7 +49,9 @@ export async function runVectors(vectors) {
   return { agreed, differing };
 }
 
-const KINDS = { verify, accept, "agent-challenge": agentChallenge, "agent-proof": agentProof };
+const KINDS = {
+  verify, accept, present: presents, "agent-challenge": agentChallenge, "agent-proof": agentProof, challenge: readChallenge, authorization, nonce, "status-list": statusList, "trust-list": trustList,
+};
 const NOT_THE_CASE = new Unchecked("not the case");
 
 /** The private keys of vectors are public by design, so they are accepted here alone. These keys of RFCs stay refused. */
@@ -66,12 +75,14 @@ function keyBindingOf({ unbound, audience, nonce, answered, seen = [], interacti
 }
 
 async function verify(vector, { document, now, expectations }) {
-  const { key_binding: binding, statuses, ...terms } = expectations;
+  const { key_binding: binding, statuses, admission, ...terms } = expectations;
   const keyBinding = keyBindingOf(binding);
   const source = { status: ({ uri, index }) => statuses[uri]?.[String(index)] };
   const status = statuses === undefined ? NOT_THE_CASE : new Checked(source);
   const acceptance = await acceptanceOf(vector, terms);
-  return compareCard(await verifyPresentation(document, { ...acceptance, keyBinding, status }, now), vector);
+  const card = await verifyPresentation(document, { ...acceptance, keyBinding, status }, now);
+  if (admission) new AdmissionPolicy({ issuers: acceptance.issuers, formats: admission.formats, requires: { claims: admission.claims, skills: admission.skills } }).check(card);
+  return compareCard(card, vector);
 }
 
 async function accept(vector, { document, now, expectations }) {
@@ -97,7 +108,55 @@ async function agentProof(vector, { document, now, expectations }) {
   const { challenge, record } = keyBindingOf(binding);
   const acceptance = await acceptanceOf(vector, terms);
   const called = new CalledAgent({ ...acceptance, origin: "https://agent.example", agent: new ThisAgent(agent.iss, agent.sub), status: NOT_THE_CASE });
-  return compareCard(await verifyAgentProof(parseProof([document]), challenge, record, called, now), vector);
+  return compareCard(await verifyAgentProof(parseProof(linesOf(document)), challenge, record, called, now), vector);
+}
+
+const linesOf = (document) => (document ? document.split("\n") : []);
+const exact = (value) => parseJsonObject(utf8(JSON.stringify({ value })), "vector", 64).get("value");
+const compareResult = (shown, vector) => compare(exact(shown), vector.get("result"));
+
+async function presents(vector, { document, now, expectations, result }) {
+  const { holder_key: jwk, nonce: text, audience, interaction_id: interactionId, paths } = expectations;
+  const publicKey = await parsePublicJwk(jwk);
+  const held = await acceptSdCard(document, await acceptanceOf(vector, {}), publicKey, now);
+  const selection = selectPaths(held, paths);
+  const [input, signature] = result ? result.presentation.slice(result.presentation.lastIndexOf("~") + 1).split(/\.(?=[^.]*$)/) : ["", ""];
+  const signer = { publicKey, sign: async (message) => (new TextDecoder().decode(message) === input ? decodeBase64url(signature, "") : new Uint8Array(64)) };
+  const presentation = await present(held, selection, new Challenge(text, audience, { interactionId }), signer, now);
+  return compareResult({ shown: await partialCard(held, selection), presentation }, vector);
+}
+
+async function readChallenge(vector, { document, expectations }) {
+  const received = parseChallenge(linesOf(document));
+  if (!received) return compare(null, vector.get("result"));
+  const { nonce: text, audience, interactionId } = checkChallenge(received, expectations.audience, expectations.interaction_id ?? null);
+  return compareResult({ nonce: text, audience, interaction_id: interactionId, requested: received.request.entries.map(String) }, vector);
+}
+
+async function authorization(vector, { document }) {
+  return compareResult(parseCredentials(linesOf(document)), vector);
+}
+
+async function nonce(vector, { document, now, expectations }) {
+  const { key, purpose, audience, lifetime, origin, method, path, service, interaction_id: interactionId } = expectations;
+  const record = new StatelessChallenges(audience, () => new Uint8Array(16), decodeBase64url(key, ""), { add: () => true }, { lifetime, purpose });
+  return compareResult(await record.check(new Challenge(document, audience, { interactionId, target: { origin, method, path, service } }), now), vector);
+}
+
+async function statusList(vector, { document, now, expectations }) {
+  const { uri, key, limits, clock_skew: clockSkew } = expectations;
+  const token = await verifyStatusListToken(document, uri, await parsePublicJwk(key), now, { limits: { ...DATA.limits, ...limits }, clockSkew });
+  const { bits } = plainJson(vector).result;
+  const statuses = Object.fromEntries(Array.from({ length: token.size }, (_, index) => [String(index), token.status(index)]).filter(([, value]) => value !== 0));
+  return compareResult({ uri, iat: token.issuedAt, exp: token.expiresAt, ttl: token.ttl, bits, size: token.size, statuses }, vector);
+}
+
+async function trustList(vector, { document, now, expectations }) {
+  const signers = await Promise.all(expectations.signers.keys.map(parsePublicJwk));
+  const { keys, statusKeys, expiresAt } = await verifyTrustList(document, signers, now);
+  const jwks = (named) => [...named].flatMap(([kid, same]) => same.map((key) => ({ ...key.jwk, kid })));
+  const entries = [...keys].map(([issuer, named]) => [issuer, { keys: jwks(named), ...(statusKeys.has(issuer) ? { status_keys: jwks(statusKeys.get(issuer)) } : {}) }]);
+  return compareResult({ issuers: Object.fromEntries(entries), exp: expiresAt }, vector);
 }
 
 const compare = (shown, claims) => (sameJson(shown, claims) ? "accepted" : "accepted, with other claims");
