@@ -1,4 +1,7 @@
-"""Data of the core for JavaScript: for the package ``packages/verifier``, and more for the inspector's page."""
+"""Data of the core for JavaScript.
+
+The package ``packages/verifier`` gets a part of what the inspector's page gets.
+"""
 
 from collections.abc import Mapping
 from dataclasses import asdict

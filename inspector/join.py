@@ -56,9 +56,9 @@ def joined() -> str:
 
 
 def _script() -> str:
-    """Join the package's modules, then all scripts in the order of their names, in one function.
+    """Join the package's modules and all scripts in one function.
 
-    Nothing is global except what tests call.
+    The scripts are in the order of their names. Nothing is global except what tests call.
     """
     facts = {"DATA": page_data(), "EXAMPLES": json.loads(_read("examples.json"))}
     constants = [f"const {name} = {_as_script(value)};\n" for name, value in facts.items()]
@@ -68,9 +68,9 @@ def _script() -> str:
 
 
 def _as_function(name: str) -> str:
-    """Turn a module of the package into a function that is called once, so that it keeps its own names.
+    """Turn a module of the package into a function that is called once.
 
-    Its exports become constants of the page, so a script that takes such a name again does not run.
+    So the module keeps its own names. Its exports become constants of the page, so a script that takes such a name again does not run.
     """
     text = _TYPES.sub("", (PACKAGE / f"{name}.js").read_text(encoding="utf-8"))
     exported = ", ".join(_EXPORT.findall(text))

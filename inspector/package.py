@@ -1,4 +1,4 @@
-"""Generated files of the JavaScript package: the rule catalogue, and data of the core."""
+"""Generated files of the JavaScript package: rules, and data of the core."""
 
 import json
 

@@ -111,7 +111,7 @@ def test_the_sample_of_the_readme_prints_what_it_shows(installed: Path) -> None:
 
 
 def _registered(folder: Path) -> None:
-    """What the sample reads: the files of an agent that a registry has registered."""
+    """Write the files that the sample reads: those of a registered agent."""
     clock, private = SystemClock(), ec.generate_private_key(ec.SECP256R1())
     registry, key = sdcard.InMemorySigner(ec.generate_private_key(ec.SECP256R1())), sdcard.InMemorySigner(private)
     issued = sdcard.issue_sd_card(

@@ -37,7 +37,7 @@ def trust(world: World) -> str:
 
 
 def agent(world: World) -> dict[str, Any]:
-    """What an agent in JavaScript is given."""
+    """The inputs of an agent in JavaScript."""
     key = {**world.holder.key.to_jwk(), "d": encode_base64url((2 + 1_000_003).to_bytes(32))}
     return {"trust": trust(world), "card": str(world.holder.card), "jwk": key, "now": NOW}
 
