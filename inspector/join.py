@@ -70,7 +70,8 @@ def _script() -> str:
 def _as_function(name: str) -> str:
     """Turn a module of the package into a function that is called once.
 
-    So the module keeps its own names. Its exports become constants of the page, so a script that takes such a name again does not run.
+    So the module keeps its own names. Its exports become constants of the page: a script that takes such a name again
+    does not run.
     """
     text = _TYPES.sub("", (PACKAGE / f"{name}.js").read_text(encoding="utf-8"))
     exported = ", ".join(_EXPORT.findall(text))
