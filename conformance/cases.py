@@ -9,10 +9,12 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 ACCEPTED = "accepted"
-NOT_GENERIC = frozenset({"limits", "status", "unsolicited", "agent-proof", "card", "yaml", "card-signatures"})
+GENERIC = "sd-jwt"
+"""The manifest's profile of vectors that RFC 9901 and the RFCs beneath it decide."""
+OURS = frozenset({"sd-card"})
+"""What a vector needs where the RFCs leave the result to a profile."""
+NOT_ASKED = frozenset({"limits", "status", "unsolicited"})
 """Features that RFC 9901 does not have. No other library is asked about them."""
-STRICTER = "sd-card"
-"""Marks a vector where the RFCs leave the result open."""
 CALLERS = "trust"
 """The folder of vectors on choosing the Issuer's key. Every library leaves this choice to its caller."""
 
@@ -22,20 +24,24 @@ CONTESTED: Mapping[str, str] = {
     "jws/typ-number": "RFC 7515 4.1.9: JWS implementations ignore `typ`.",
     "key-binding/typ-media-type": "RFC 7515 4.1.9 reads `kb+jwt` as `application/kb+jwt`.",
 }
-"""Vectors without ``sd-card`` whose results we do not count as wrong, and why."""
+"""Generic vectors whose results we do not count as wrong, and why."""
 CHECKS: Mapping[str, tuple[str, ...]] = {
-    "audience": ("sd-card/audience-other", "sd-card/audience-type"),
-    "times": ("times/",),
-    "kb-times": ("key-binding/exp", "key-binding/nbf"),
-    "kb-iat": ("key-binding/no-iat", "key-binding/iat-type"),
-    "kb-audience": ("key-binding/audience", "key-binding/aud-type", "key-binding/no-aud"),
+    "times": ("issuer-jwt/exp", "issuer-jwt/nbf", "issuer-jwt/iat"),
+    "audience": ("issuer-jwt/aud",),
+    "kb-times": ("kb-jwt/exp", "kb-jwt/nbf"),
+    "kb-audience": ("kb-jwt/aud",),
+    "kb-iat": ("kb-jwt/iat",),
 }
-"""A check that some libraries leave to their callers → the refused vectors about it, by how their names begin."""
+"""A check that some libraries leave to their callers → where a vector about it is refused."""
+SIGNATURES = frozenset({"jws.signature", "jws.alg", "jws.crit", "jws.header", "jws.format"})
+"""Rules on signatures, which some libraries leave to their callers: the need ``jws``."""
 SETTINGS: Mapping[str, tuple[str, ...]] = {
     "kb-past": ("key-binding/stale", "key-binding/iat-oldest", "key-binding/iat-fraction", "key-binding/narrow-window"),
     "kb-future": ("key-binding/from-future", "key-binding/iat-newest"),
 }
-"""A setting that RFC 9901 leaves to the Verifier, and that some libraries do not have → the vectors about it."""
+"""A setting that RFC 9901 leaves to the Verifier, and some libraries lack → how names of vectors about it begin."""
+LEEWAY_S = 61
+"""A vector whose date is nearer than this needs a library without a leeway of its own: ``exact-times``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +53,7 @@ class Case:
         family: the folder, a column of the page.
         rule: the rule that refuses, or ``accepted``.
         needs: features that a library must have.
-        is_stricter: RFC 9901 allows another result, so the result is not counted.
+        is_stricter: the RFCs allow another result, so the result is not counted.
         request: what an adapter is asked.
         claims: the Processed SD-JWT Payload of an accepted document.
     """
@@ -63,33 +69,49 @@ class Case:
 
 def cases(root: Path = ROOT / "vectors") -> Iterator[Case]:
     """Read the vectors that any SD-JWT library can be asked about."""
-    for file in sorted(root.glob("*/*.json")):
-        vector = json.loads(file.read_text(encoding="utf-8"))
-        needs = frozenset(vector.get("needs", ()))
-        if vector.get("kind") != "verify" or needs & NOT_GENERIC or file.parent.name == CALLERS:
+    for entry in json.loads((root / "manifest.json").read_text(encoding="utf-8"))["vectors"]:
+        family, _, file = entry["file"].partition("/")
+        needs = frozenset(entry.get("needs", ()))
+        is_generic = entry["profile"] == GENERIC
+        if entry["kind"] != "verify" or family == CALLERS or needs & NOT_ASKED or not (is_generic or needs & OURS):
             continue
+        vector = json.loads((root / entry["file"]).read_text(encoding="utf-8"))
+        name = f"{family}/{file.removesuffix('.json')}"
         if key := issuer_key(vector):
-            name, rule = f"{file.parent.name}/{file.stem}", vector["expect"]
             yield Case(
                 name,
-                file.parent.name,
-                rule,
-                (needs - {STRICTER}) | set(_derived(name, rule, vector["expectations"])),
-                STRICTER in needs or name in CONTESTED,
+                family,
+                vector["expect"],
+                (needs - OURS) | set(_derived(name, vector)),
+                not is_generic or name in CONTESTED,
                 _request(vector, key),
                 vector.get("claims"),
             )
 
 
-def _derived(name: str, rule: str, expectations: Mapping[str, Any]) -> Iterator[str]:
+def _derived(name: str, vector: Mapping[str, Any]) -> Iterator[str]:
     """List the needs that follow from what a vector is about."""
-    if rule != ACCEPTED:
-        yield from (check for check, starts in CHECKS.items() if name.startswith(starts))
-    yield from (setting for setting, starts in SETTINGS.items() if name.startswith(starts))
-    if "clock_skew" in expectations:
+    document, where = vector["document"], vector.get("where", "")
+    if name.startswith("times/"):
+        yield "times"
+    settings = [setting for setting, starts in SETTINGS.items() if name.startswith(starts)]
+    yield from settings or (check for check, places in CHECKS.items() if where in places)
+    if vector["expect"] in SIGNATURES:
+        yield "jws"
+    if "clock_skew" in vector["expectations"]:
         yield "clock-skew"
+    if vector["expect"].startswith("time.") and _is_near(document, where, vector["now"]):
+        yield "exact-times"
     if name.startswith("algorithms/") and name.endswith(("-both", "-holder")) and "es256" not in name:
         yield "kb-alg"
+    if "aud" in _decoded(_parts(document)[1]):
+        yield "audience"
+
+
+def _is_near(document: str, where: str, now: float) -> bool:
+    jwt = document.rpartition("~")[2] if where.startswith("kb-jwt") else document.partition("~")[0]
+    date = _decoded(jwt.split(".")[1]).get(where.rpartition("/")[2])
+    return isinstance(date, int | float) and abs(date - now) < LEEWAY_S
 
 
 def _request(vector: Mapping[str, Any], key: Mapping[str, str]) -> dict[str, Any]:
@@ -122,6 +144,7 @@ def issuer_key(vector: Mapping[str, Any]) -> Mapping[str, str] | None:
 
 
 def _parts(document: str) -> tuple[str, str]:
+    """Return the header and the payload of the Issuer-signed JWT, still encoded; nothing for what cannot be read."""
     if document.startswith("{"):
         members = json.loads(document)
         return str(members.get("protected", "")), str(members.get("payload", ""))

@@ -2,6 +2,7 @@
 
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -14,7 +15,14 @@ from conformance.libraries import Library
 HERE = Path(__file__).resolve().parent
 BUILD = HERE.parent / "build"
 BUILD_S = 540
-TOOLS = {"Python": ("uv",), "JavaScript": ("node", "npm"), "Java": ("java", "mvn"), "Go": ("go",), "Rust": ("cargo",)}
+TOOLS = {
+    "Python": ("uv",),
+    "JavaScript": ("node", "npm"),
+    "Java": ("java", "mvn"),
+    "Kotlin": ("java", "mvn"),
+    "Go": ("go",),
+    "Rust": ("cargo",),
+}
 """Language → programs that build and run its adapters."""
 
 
@@ -95,6 +103,39 @@ def _javascript(adapter: str) -> list[str]:
     return ["node", str(folder / f"{adapter}.mjs")]
 
 
+def _jvm(adapter: str) -> list[str]:
+    build = ("mvn", "-q", "-B", "compile", "dependency:copy-dependencies", "-DoutputDirectory=lib")
+    folder = built("conformance-jvm", _sources("jvm"), _with_sources("jvm", *build))
+    main = f"sdcard.{adapter}.{adapter.capitalize()}Kt"
+    return ["java", "-cp", f"{folder / 'target' / 'classes'}:{folder / 'lib'}/*", main]
+
+
+def _go(adapter: str) -> list[str]:
+    def build(folder: Path) -> None:
+        """Build with a ``time.Now`` that returns ``time.Fixed``, because the libraries take no clock."""
+        root = subprocess.run(["go", "env", "GOROOT"], check=True, capture_output=True, text=True).stdout.strip()
+        source = Path(root) / "src" / "time" / "time.go"
+        text = source.read_text(encoding="utf-8")
+        now = "func Now() Time {\n"
+        fixed = f"var Fixed int64\n\n{now}\tif Fixed != 0 {{\n\t\treturn Unix(Fixed, 0)\n\t}}\n"
+        (folder / "time.go").write_text(text.replace(now, fixed), encoding="utf-8")
+        (folder / "overlay.json").write_text(json.dumps({"Replace": {str(source): str(folder / "time.go")}}))
+        overlay = str(folder / "overlay.json")
+        install(HERE / "go", "go", "build", "-overlay", overlay, "-o", str(folder / adapter), ".")
+
+    return [str(built(f"conformance-go-{adapter}", _sources("go"), build) / adapter)]
+
+
+def _rust(adapter: str) -> list[str]:
+    def build(folder: Path) -> None:
+        target, source = str(BUILD / "conformance-target"), str(HERE / "rust")
+        options = ("--quiet", "--debug", "--locked", "--target-dir", target, "--path", source, "--root", str(folder))
+        install(folder, "cargo", "install", *options)
+
+    folder = built("conformance-rust", [*_sources("rust"), *_sources("findings")], build)
+    return [str(folder / "bin" / adapter)]
+
+
 def _sources(name: str) -> list[Path]:
     folder = HERE / name
     return [
@@ -114,5 +155,12 @@ def _with_sources(name: str, *arguments: str) -> Callable[[Path], None]:
     return build
 
 
-_COMMANDS: dict[str, Callable[[str], list[str]]] = {"Python": _python, "JavaScript": _javascript}
+_COMMANDS: dict[str, Callable[[str], list[str]]] = {
+    "Python": _python,
+    "JavaScript": _javascript,
+    "Java": _jvm,
+    "Kotlin": _jvm,
+    "Go": _go,
+    "Rust": _rust,
+}
 """Language → what builds its adapters and returns the command."""

@@ -142,7 +142,10 @@ def _visible(whole: Any, hidden: list[list[Any]]) -> Any:
 def _issued(peer: Peer, shape: Shape) -> str:
     more, hide, _ = shape
     request = {"claims": {**claims(), **more}, "hide": hide, "header": header(), "key": _private(ISSUER)}
-    return str(_ask(peer, {"op": "issue", **request})["text"])
+    text = str(_ask(peer, {"op": "issue", **request})["text"])
+    if len([part for part in text.split("~")[1:] if part]) != len(hide):
+        raise _Failed("it hides other places than asked")
+    return text
 
 
 def _presented(peer: Peer, text: str, whole: dict[str, Any], show: list[list[Any]]) -> str:

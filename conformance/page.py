@@ -52,11 +52,11 @@ and writes this page. `uv run python -m conformance NAME…` prints the answers 
 {len(counted)} [vectors](vectors.md) count: {refused} that RFC 9901, or an RFC that it builds on, has refused, and {len(counted) - refused} that must be
 accepted with exactly these claims. {stricter} more are SD-Card's own profile, or an RFC leaves the result open: a library
 that answers them as we do is stricter, and one that does not is not wrong. Vectors about status lists, limits and agent cards, and on
-choosing the Issuer's key, are left out.
+choosing the Issuer's key, are left out. [The contract](vectors.md) has the words for results.
 
 Each library is called as strictly as it allows. A check that it leaves to its caller, and a feature that it does not document, is *not supported*: its
 vectors are not asked. A crash is an error that the language raises for a fault of the program (a `TypeError`, a null pointer, a
-panic), or no answer within 30 seconds. The vectors were made to find faults, so these figures do not rank the libraries.
+panic), or no answer within 10 seconds. The vectors were made to find faults, so these figures do not rank the libraries.
 
 """.splitlines()
 
@@ -66,7 +66,7 @@ def _table(rows: Sequence[Row], counted: Sequence[Case]) -> list[str]:
     lines = [
         "## Results",
         "",
-        "A cell counts the right answers of those asked. A: wrongly accepted. C: accepted with other claims. R: wrongly refused.",
+        "A cell counts the right answers of those asked. A: wrongly accepted. C: accepted with another result. R: wrongly refused.",
         "X: crashed. –: not supported.",
         "",
         _row("library", "language", *families, *(verdict.value for verdict in Verdict), "as strict as our profile"),
@@ -96,14 +96,17 @@ def _called(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         lacking = ", ".join(feature for feature in known if feature not in row.library.features)
         lines.append(_row(_name(row.library), row.library.called, lacking or "–"))
-    checks = "; ".join(f"`{name}`: {', '.join(starts)}" for name, starts in {**CHECKS, **SETTINGS}.items())
+    checks = "; ".join(
+        f"`{name}`: {', '.join(f'`{one}`' for one in about)}" for name, about in {**CHECKS, **SETTINGS}.items()
+    )
     return [
         *lines,
         "",
-        f"Beside the [needs of the vectors](vectors.md#needs), these are checks and settings, with the vectors about them: {checks}; "
-        "`clock-skew`: a tolerance of 60 s; `kb-alg`: a KB-JWT with another algorithm than ES256.",
+        f"Beside the [needs of the vectors](vectors.md#needs), these are checks, with the places where vectors about them are refused, and "
+        f"settings, with the vectors about them: {checks}; `jws`: signatures, `alg` and `crit`; `exact-times`: no leeway of its own; `clock-skew`: a leeway of the caller's; "
+        "`kb-alg`: a KB-JWT with another algorithm than ES256. An SD-JWT with `aud` needs `audience` too.",
         "",
-        "Not counted, though these vectors do not need `sd-card`:",
+        "Not counted, though the manifest calls these vectors generic:",
         "",
         *(f"- `{name}`: {reason}" for name, reason in CONTESTED.items()),
         "",
@@ -118,7 +121,8 @@ def _exchanged(rows: Sequence[Row]) -> list[str]:
         "## Interoperability",
         "",
         "The library issues an SD-Card or presents one, and our `accept_sd_card` and `verify_presentation` read it; and the other way",
-        f"round. Claims must be equal, and what was not selected must not be there. –: it does not do this. {shapes}",
+        f"round. Claims must be equal, and what was not selected must not be there. –: the library does not do this. Our "
+        f"profile demands `typ` `dc+sd-jwt`. {shapes}",
         "",
         _row("library", *COLUMNS),
         "|---" * (len(COLUMNS) + 1) + "|",

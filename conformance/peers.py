@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from conformance.environments import command
+from conformance.environments import NotInstalled, command
 from conformance.libraries import Library
 
-ANSWER_S = 30
+ANSWER_S = 10  # as vectors/README.md has it
 CRASHES = (
     *("AttributeError", "TypeError", "KeyError", "IndexError", "RecursionError", "AssertionError", "UnboundLocalError"),
     *("ReferenceError", "RangeError", "NullPointerException", "ClassCastException", "IndexOutOfBoundsException"),
@@ -71,9 +71,11 @@ class Peer:
 
 @contextmanager
 def running(library: Library) -> Iterator[Peer]:
-    """Build the adapter of a library, and end its process afterwards."""
+    """Build the adapter of a library, see that it starts, and end its process afterwards."""
     peer = Peer(command(library))
     try:
+        if peer.ask({"op": "hello", "now": 0})["outcome"] == "crashed":
+            raise NotInstalled(f"the adapter of {library.name} does not start")
         yield peer
     finally:
         peer.close()

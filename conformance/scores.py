@@ -16,7 +16,7 @@ class Verdict(StrEnum):
 
     RIGHT = "right"
     WRONGLY_ACCEPTED = "wrongly accepted"
-    OTHER_CLAIMS = "accepted with other claims"
+    OTHER_CLAIMS = "other result"
     WRONGLY_REFUSED = "wrongly refused"
     CRASHED = "crashed"
     UNSUPPORTED = "not supported"

@@ -30,12 +30,14 @@ def test_the_page_tells_what_a_library_answers(library: Library) -> None:
 
 @pytest.mark.parametrize("script", sorted((HERE / "findings").iterdir()), ids=lambda script: script.name)
 def test_a_finding_is_still_there(script: Path) -> None:
-    names = [one for one in LIBRARIES if script.name.startswith((f"{one.adapter}-", f"{one.adapter}_"))]
+    named = [one for one in LIBRARIES if script.name.startswith((f"{one.adapter}-", f"{one.adapter}_"))]
     try:
-        program, adapter = command(names[0])
+        program, *adapter = command(max(named, key=lambda one: len(one.adapter)))
     except NotInstalled as reason:
         unavailable(str(reason))
     if script.suffix == ".mjs":  # Node looks for packages beside the script
-        script = Path(shutil.copy(script, Path(adapter).parent))
+        script = Path(shutil.copy(script, Path(adapter[0]).parent))
+    if script.suffix == ".rs":  # built with the adapters
+        program, script = str(Path(program).parent / script.stem), Path()
     done = subprocess.run([program, str(script)], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout.partition(":")[0][:8]) == (0, "accepted"), done.stderr
+    assert (done.returncode, done.stdout[:8]) in ((0, "accepted"), (0, "panicked")), done.stderr
