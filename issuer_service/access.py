@@ -7,7 +7,6 @@ door; since no attacker guesses 256 bits, looking a token up by its digest gives
 """
 
 import base64
-import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,13 +16,15 @@ from urllib.parse import unquote_plus
 from issuer_service import tokens
 from issuer_service.tokens import TokenRow
 from sdcard.cards.model import Card, Fact
+from sdcard.dpop import check_unbound
 from sdcard.encoding import JsonValue, encode_base64url
 from sdcard.errors import Finding, Misuse, Part, Refused, Where, first_findings
 from sdcard.instants import Instant
 from sdcard.io.database import Database
+from sdcard.io.published_keys import ServerKeys
 from sdcard.issuer import AGENT_ID
 from sdcard.oauth import EXTERNAL as PARTY_PREFIX
-from sdcard.oauth import WHERE, parse_credentials
+from sdcard.oauth import WHERE, AccessToken, external_party, parse_access_token, parse_credentials, verify_access_token
 from sdcard.paths import value_at
 from sdcard.policy.context import PUBLIC
 from sdcard.rules import Rule
@@ -155,7 +156,7 @@ async def create_token(
         raise Misuse("a token expires later than now")
     text = TOKEN_PREFIX + encode_base64url(salts.draw(2))
     row = TokenRow(
-        digest=_digest(text),
+        digest=tokens.digest_of(text),
         subject=subject,
         scopes=tuple(scope.value for scope in dict.fromkeys(scopes)),
         limits={kind.value: tuple(values) for kind, values in limits.items()},
@@ -172,39 +173,6 @@ def is_limit(kind: Limit, values: Sequence[str]) -> bool:
     It is a mistake if no registration can match a value, or if every registration does.
     """
     return all(map(_LIMIT_VALUES[kind].fullmatch, values))
-
-
-async def find_token(database: Database, text: str, now: Instant) -> TokenRow:
-    """The token of this text, one that the registry made.
-
-    Raises:
-        Refused: ``token.invalid``: malformed, unknown, expired and made in the future look the same.
-    """
-    token = await tokens.find_token(database, _digest(text))
-    if token is None or not token.is_in_force(now) or token.subject.startswith(EXTERNAL):
-        raise Refused(Rule.TOKEN_INVALID, WHERE)
-    return token
-
-
-def token_name(token: TokenRow) -> str:
-    """Name a token for the operator: the first characters of its digest.
-
-    The name authenticates nothing.
-    """
-    return token.digest[:16]
-
-
-async def withdraw_token(database: Database, name: str, now: Instant) -> TokenRow:
-    """Withdraw a token, from the next request on; what was done with it stays done.
-
-    Raises:
-        Misuse: there is no token of this name.
-    """
-    named = [token for token in await database.read(tokens.read_tokens) if token_name(token) == name]
-    if len(named) != 1:
-        raise Misuse("there is no token of this name; `sdcard token list` shows them")
-    await database.change(tokens.delete_token, named[0].digest, int(now))
-    return named[0]
 
 
 def check_token(token: TokenRow, *scopes: Scope) -> Caller:
@@ -282,10 +250,6 @@ def check_context(caller: Caller, context: str) -> None:
         raise Refused(Rule.TOKEN_LIMIT, Where(Part.REQUEST, ("context",)), hint)
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def parse_client_credentials(authorization: Sequence[str]) -> tuple[str | None, str]:
     """A client of the token endpoint: its name, where it says one, and its token.
 
@@ -337,3 +301,99 @@ def _host_of(url: str) -> str | None:
         if match and 1 <= int(match.group("port") or 1) <= _MOST_PORT:
             return match.group("host").lower()
     return None
+
+
+# -- JWT access tokens of an external authorization server, as registry tokens ----------------------------------------
+# The subject is qualified by its Issuer, so no opaque token has it. The scopes of the registry are among others.
+
+_ACCESS_TOKEN = Where(Part.ACCESS_TOKEN)
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizationServer:
+    """An authorization server whose JWT access tokens are accepted.
+
+    Attributes:
+        issuer: its ``iss``, compared as text.
+        audience: what ``aud`` calls this registry.
+        keys: its keys.
+        limits_claim: the claim that holds limits.
+        limits: of a token without that claim.
+    """
+
+    issuer: str
+    audience: str
+    keys: ServerKeys = field(repr=False)
+    limits_claim: str
+    limits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    async def read(self, text: str, now: Instant) -> TokenRow:
+        """The token behind the text.
+
+        Raises:
+            Refused: ``token.invalid``, whose hint names the rule that the token broke and the place;
+                ``token.keys-unavailable``.
+        """
+        try:
+            token = await self.verify(text, now)
+            check_unbound(token.claims)
+            return self._row(text, token)
+        except Refused as refusal:
+            if refusal.rule is Rule.TOKEN_KEYS:
+                raise
+            raise Refused(Rule.TOKEN_INVALID, WHERE, f"{refusal.rule} at {refusal.where}") from None
+
+    async def verify(self, text: str, now: Instant, as_of: Instant | None = None) -> AccessToken:
+        """Verify a token and return its claims; with ``as_of``, as of that instant.
+
+        Raises:
+            Refused: the rule that the token broke; ``token.keys-unavailable``.
+        """
+        jws = parse_access_token(text)
+        key = await self.keys.find(jws.header.get("kid"), now, jws.header.get("alg"))
+        return verify_access_token(jws, key, self.issuer, self.audience, now if as_of is None else as_of)
+
+    def subject_of(self, token: AccessToken) -> str:
+        """Its subject, as nobody else's tokens have it.
+
+        Raises:
+            Refused: ``claim.value``, when it is too long or cannot be printed.
+        """
+        qualified = external_party(self.issuer, token.subject)
+        if len(qualified) > MOST_SUBJECT or not token.subject.isprintable():
+            raise Refused(Rule.CLAIM_VALUE, _ACCESS_TOKEN.within("sub"))
+        return qualified
+
+    def _row(self, text: str, token: AccessToken) -> TokenRow:
+        return TokenRow(
+            digest=tokens.digest_of(text),
+            subject=self.subject_of(token),
+            scopes=tuple(one for one in token.scopes if one in Scope._value2member_map_),
+            limits=self._limits(token.claims),
+            created_at=int(token.issued_at),
+            expires_at=int(token.expires_at),
+        )
+
+    def _limits(self, claims: Mapping[str, JsonValue]) -> Mapping[str, tuple[str, ...]]:
+        """Read limits from the claim, else from the setting.
+
+        An unknown kind permits nothing.
+        """
+        if self.limits_claim not in claims:
+            return self.limits
+        stated, where = claims[self.limits_claim], _ACCESS_TOKEN.within(self.limits_claim)
+        if not isinstance(stated, dict):
+            raise Refused(Rule.CLAIM_TYPE, where)
+        return {kind: _limit(kind, values, where) for kind, values in stated.items()}
+
+
+def _limit(kind: str, values: JsonValue, claim: Where) -> tuple[str, ...]:
+    where = claim.within(kind) if kind in Limit._value2member_map_ else claim
+    if not isinstance(values, list):
+        raise Refused(Rule.CLAIM_TYPE, where)
+    texts = tuple(value for value in values if isinstance(value, str))
+    if len(texts) < len(values):
+        raise Refused(Rule.CLAIM_TYPE, where)
+    if kind in Limit._value2member_map_ and not is_limit(Limit(kind), texts):
+        raise Refused(Rule.CLAIM_VALUE, where)
+    return texts

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 
-from issuer_service.access import Limit, is_limit
+from issuer_service.access import AuthorizationServer, Limit, is_limit
 from issuer_service.agents.repository import USED_NONCES
-from issuer_service.authorization_server import AuthorizationServer
 from issuer_service.discovery.postings_repository import DiscoverySecret
 from issuer_service.keys.ring import KeyRing, Vault
 from issuer_service.monitoring import Metrics, Readiness

@@ -14,11 +14,11 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from issuer_service.access import EXTERNAL, Caller, Scope, check_token, find_token, parse_client_credentials
+from issuer_service.access import EXTERNAL, Caller, Scope, check_token, parse_client_credentials
 from issuer_service.container import Bounds, Container
 from issuer_service.rate_limit import BODY_WEIGHT, UNIT_BYTES, RateLimited, client_address, neighbourhood
 from issuer_service.routes import SENT_METHOD
-from issuer_service.tokens import TokenRow
+from issuer_service.tokens import TokenRow, find_token
 from sdcard.errors import Part, Refused, Where
 from sdcard.oauth import WHERE, is_jwt, parse_credentials
 from sdcard.rules import Rule

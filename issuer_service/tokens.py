@@ -4,6 +4,7 @@ A session is never longer than its token. The audit chain names a token by the b
 authenticates nothing.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -18,9 +19,12 @@ from issuer_service.audit.repository import append_audit
 from issuer_service.db.state import NAME_LENGTH
 from issuer_service.db.tables import sessions, tokens
 from issuer_service.db.values import Read, as_stored, fetch_as_stored, in_force, is_made, read_row, read_rows
+from sdcard.errors import Misuse, Refused
 from sdcard.instants import MAX_SKEW, Instant, Lifetime
 from sdcard.io.database import Database
 from sdcard.io.lookups import Lookup
+from sdcard.oauth import EXTERNAL, WHERE
+from sdcard.rules import Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +101,48 @@ def delete_token(connection: Connection, digest: str, at: int) -> None:
         append_audit(connection, AuditRow(AuditEvent.TOKEN_REVOKED, at, "", "", "", {"token": named}, written=written))
 
 
-async def find_token(database: Database, digest: str) -> TokenRow | None:
-    """Find the token of this digest."""
+async def find_token(database: Database, text: str, now: Instant) -> TokenRow:
+    """Find the token of this text.
+
+    Raises:
+        Refused: ``token.invalid``: malformed, unknown, expired and made in the future look the same.
+    """
+    token = await find_token_row(database, digest_of(text))
+    if token is None or not token.is_in_force(now) or token.subject.startswith(EXTERNAL):
+        raise Refused(Rule.TOKEN_INVALID, WHERE)
+    return token
+
+
+async def find_token_row(database: Database, digest: str) -> TokenRow | None:
+    """Find the token of this digest, in force or not."""
     rows = await database.look_up(_TOKEN, digest=digest)
     return _token_of(rows[0]) if rows else None
+
+
+def digest_of(text: str) -> str:
+    """Return the stored form of a token."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def token_name(token: TokenRow) -> str:
+    """Name a token for the operator: the first characters of its digest.
+
+    The name authenticates nothing.
+    """
+    return token.digest[:16]
+
+
+async def withdraw_token(database: Database, name: str, now: Instant) -> TokenRow:
+    """Withdraw a token, from the next request on; what was done with it stays done.
+
+    Raises:
+        Misuse: there is no token of this name.
+    """
+    named = [token for token in await database.read(read_tokens) if token_name(token) == name]
+    if len(named) != 1:
+        raise Misuse("there is no token of this name; `sdcard token list` shows them")
+    await database.change(delete_token, named[0].digest, int(now))
+    return named[0]
 
 
 @lru_cache(1024)

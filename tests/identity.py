@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from issuer_service.authorization_server import AuthorizationServer
+from issuer_service.access import AuthorizationServer
 from sdcard.encoding import encode_base64url
 from sdcard.io.key_files import public_jwk
 from sdcard.io.published_keys import ServerKeys

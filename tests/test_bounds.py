@@ -81,7 +81,7 @@ PLACES: dict[Why, str] = {
         sdcard/io/pkcs11.py:Pkcs11Token._keys sdcard/io/registry_client.py:Registry._headers
         sdcard/io/statements.py:Statement._rendered sdcard/io/statements.py:Additions._rendered
         sdcard/io/used_nonces.py:_sql sdcard/io/used_nonces.py:_lookup sdcard/io/used_nonces.py:_statement
-        issuer_service/authorization_server.py:AuthorizationServer.limits issuer_service/agents/audiences.py:_named
+        issuer_service/access.py:AuthorizationServer.limits issuer_service/agents/audiences.py:_named
         issuer_service/importing.py:_process issuer_service/keys/ring.py:KeyRing._opened
         issuer_service/monitoring.py:Metrics._of_request issuer_service/settings.py:Settings.authorization_limits
         issuer_service/discovery/postings_repository.py:_key issuer_service/discovery/repository.py:_counting

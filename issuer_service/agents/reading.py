@@ -3,7 +3,7 @@
 A refusal gives all reasons at once.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ParamSpec, TypeVar
 
@@ -157,11 +157,7 @@ def read_request(document: JsonObject, terms: Terms) -> Registration:
     found.close()
     if identity is None or keys is None or card is None or plans is None or superseding is None or interaction is None:
         raise AssertionError("what is missing was refused")
-    notes = tuple(
-        note
-        for number, plan in enumerate(plans)
-        for note in (*_no_agreement(plan, document, number), *_nothing_behind(plan, document, number))
-    )
+    notes = tuple(note for number, plan in enumerate(plans) for note in _notes(plan, document, number))
     lists = [one.disclose for one in read_section(Contexts, document).disclosure_contexts]
     return Registration(
         agent_id=identity.agent_id,
@@ -317,26 +313,20 @@ def _plan(card: Card, asked: ContextRequested, partner: Partner | None, where: W
     return plan
 
 
-def _no_agreement(plan: DisclosurePlan, document: Mapping[str, Any], number: int) -> list[Finding]:
-    """Report that a partner sees no more than the public.
+def _notes(plan: DisclosurePlan, document: Mapping[str, Any], number: int) -> Iterator[Finding]:
+    """Name a partner without an agreement, and each entry with nothing behind it.
 
-    Unknown, expired and coming agreements look alike from here.
+    The partner sees no more than the public. Unknown, expired and coming agreements look alike from here.
     """
-    names_partner = "partner" in document["disclosure_contexts"][number]
-    if plan.agreement or not (names_partner or plan.context == FEDERATION.name):
-        return []
-    hint = "The SD-Card shows what it would show to anybody, as public does. "
-    hint += "Ask the operator if something else was agreed." if names_partner else "Name the partner of an agreement."
-    place = "partner" if names_partner else "context"
-    return [Finding(Rule.AGREEMENT_NONE, _CONTEXTS.within(number, place), hint, Level.WARNING)]
-
-
-def _nothing_behind(plan: DisclosurePlan, document: Mapping[str, Any], number: int) -> list[Finding]:
-    """Name each entry of the context that the card has nothing for."""
-    entries = document["disclosure_contexts"][number].get("disclose", ())
-    where = _CONTEXTS.within(number, "disclose")
-    return [
-        Finding(Rule.DISCLOSE_EMPTY, where.within(i), f"There is nothing behind {entry}.", Level.NOTE)
-        for i, entry in enumerate(entries)
-        if entry in plan.nothing_behind
-    ]
+    asked, where = document["disclosure_contexts"][number], _CONTEXTS.within(number)
+    names_partner = "partner" in asked
+    if not plan.agreement and (names_partner or plan.context == FEDERATION.name):
+        hint = "The SD-Card shows what it would show to anybody, as public does. "
+        asks = "Ask the operator if something else was agreed."
+        hint += asks if names_partner else "Name the partner of an agreement."
+        place = where.within("partner" if names_partner else "context")
+        yield Finding(Rule.AGREEMENT_NONE, place, hint, Level.WARNING)
+    for i, entry in enumerate(asked.get("disclose", ())):
+        if entry in plan.nothing_behind:
+            hint = f"There is nothing behind {entry}."
+            yield Finding(Rule.DISCLOSE_EMPTY, where.within("disclose", i), hint, Level.NOTE)

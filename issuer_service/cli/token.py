@@ -84,8 +84,7 @@ def list_tokens(database_url: DatabaseUrl = None, config: ConfigFile = None, as_
 
     Example: sdcard token list
     """
-    from issuer_service.access import token_name
-    from issuer_service.tokens import read_tokens
+    from issuer_service.tokens import read_tokens, token_name
 
     url = read_settings(config, database_url=database_url).database_url
     tokens = run_on_database(lambda database: database.read(read_tokens), url)
@@ -134,7 +133,7 @@ def withdraw(
 
     Example: sdcard token withdraw 2744ccd10c7533bd
     """
-    from issuer_service.access import withdraw_token
+    from issuer_service.tokens import withdraw_token
 
     confirm(f"This ends the token {name} for ever.", yes)
     url = read_settings(config, database_url=database_url).database_url

@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from fastapi import APIRouter, Request, Response
 
-from issuer_service.access import AGENT, Caller, Scope, token_name
+from issuer_service.access import AGENT, Caller, Scope
 from issuer_service.agents.lifecycle import find_agent, list_agents, show_agent
 from issuer_service.agents.schemas import AgentShown, IssuedForContext
 from issuer_service.audit.service import read_thread
@@ -41,6 +41,7 @@ from issuer_service.delegation.records import ApprovalState
 from issuer_service.request_context import request_context_of
 from issuer_service.routes import STATUS, FromContainer
 from issuer_service.status.service import REINSTATE, REVOKE, SUSPEND, Change, change_statuses
+from issuer_service.tokens import token_name
 from sdcard.cards.detect import KNOWN_FORMATS
 from sdcard.cards.model import Fact
 from sdcard.encoding import JsonObject, encode_json, parse_json_object

@@ -109,7 +109,7 @@ async def find_session(request: Request, container: Container) -> Session | None
         return None
     token: TokenRow | None = row.token
     if not row.token.subject.startswith(EXTERNAL):
-        token = await tokens.find_token(container.database, row.token.digest)
+        token = await tokens.find_token_row(container.database, row.token.digest)
     if token is None or not token.is_in_force(now):
         return None
     take_turn(request, container, token)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from issuer_service.access import AGENT, Caller, agent_prefixes, check_agent, find_token
+from issuer_service.access import AGENT, Caller, agent_prefixes, check_agent
 from issuer_service.agents import lifecycle_repository
 from issuer_service.agents.nonces import recognize_nonce_of
 from issuer_service.agents.records import IssuedNonce
@@ -23,6 +23,7 @@ from issuer_service.delegation.schemas import REQUEST, ExchangeAsked, check_inte
 from issuer_service.keys.repository import KeyUse
 from issuer_service.keys.ring import KeysInUse
 from issuer_service.settings import SubjectPer
+from issuer_service.tokens import find_token
 from sdcard.delegation import SD_AGENT_CARD_TYPE, Chain, Delegation, is_agent, one_interaction, read_delegated_token
 from sdcard.dpop import DpopExpectations, DpopProof, WithoutToken, check_token_key, parse_binding, verify_dpop_proof
 from sdcard.encoding import JsonValue, encode_json

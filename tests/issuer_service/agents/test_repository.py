@@ -128,8 +128,8 @@ def counts(url: str) -> dict[str, int]:
 def test_a_token_comes_back_as_it_was(url: str) -> None:
     on(url, changing(tokens.add_token, TOKEN))
 
-    assert on(url, lambda database: tokens.find_token(database, TOKEN.digest)) == [TOKEN]
-    assert on(url, lambda database: tokens.find_token(database, "e" * 64)) == [None]
+    assert on(url, lambda database: tokens.find_token_row(database, TOKEN.digest)) == [TOKEN]
+    assert on(url, lambda database: tokens.find_token_row(database, "e" * 64)) == [None]
 
 
 def test_a_token_that_is_forgotten_is_gone_and_no_other(url: str) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from issuer_service.access import EXTERNAL, Limit, Scope, withdraw_token
+from issuer_service.access import EXTERNAL, Limit, Scope
 from issuer_service.console.session import COOKIE, FIRST_COOKIE, HEADERS, SESSION_SECONDS
 from issuer_service.rate_limit import UNLIMITED, RateLimits
-from issuer_service.tokens import MOST_SESSIONS
+from issuer_service.tokens import MOST_SESSIONS, withdraw_token
 from tests.identity import CLAIMS, LIMITS, SERVER, Source, access_token, server
 from tests.issuer_service.console.conftest import NewVisitor
 from tests.issuer_service.console.visitor import FORM, SAME_SITE, Visitor, rule_of

@@ -455,7 +455,7 @@ def test_one_that_is_longer_than_a_moment_gives_its_rows(desk: Desk) -> None:
     async def count() -> tuple[Any, float]:
         database = open_database(desk.url, look_up_seconds=60)
         try:
-            await tokens.find_token(database, "")
+            await tokens.find_token_row(database, "")
             began = time.perf_counter()
             rows = await database.look_up(COUNTING, most=400_000)
             return rows[0][0], time.perf_counter() - began
@@ -474,11 +474,11 @@ def test_slow_ones_are_refused_in_time_and_quick_ones_go_on(desk: Desk) -> None:
     async def run() -> list[Any]:
         database = open_database(desk.url, look_up_seconds=limit)
         try:
-            await tokens.find_token(database, "")
+            await tokens.find_token_row(database, "")
             slow = asyncio.gather(*(database.look_up(COUNTING) for _ in range(6)), return_exceptions=True)
             while not slow.done():
                 began = time.perf_counter()
-                assert await tokens.find_token(database, "") is None
+                assert await tokens.find_token_row(database, "") is None
                 quick.append(time.perf_counter() - began)
                 await asyncio.sleep(0.01)
             return await slow
@@ -500,7 +500,7 @@ def test_those_whose_askers_left_leave_no_queue_behind(desk: Desk) -> None:
     async def run() -> tuple[float, Any]:
         database = open_database(desk.url, look_up_seconds=limit)
         try:
-            await tokens.find_token(database, "")
+            await tokens.find_token_row(database, "")
             for _ in range(12):
                 left = [asyncio.create_task(database.look_up(COUNTING)) for _ in range(4)]
                 await asyncio.sleep(0.02)
@@ -509,7 +509,7 @@ def test_those_whose_askers_left_leave_no_queue_behind(desk: Desk) -> None:
                 await asyncio.gather(*left, return_exceptions=True)
             began = time.perf_counter()
             (outcome,) = await asyncio.gather(database.look_up(COUNTING, most=200_000), return_exceptions=True)
-            assert await tokens.find_token(database, "") is None
+            assert await tokens.find_token_row(database, "") is None
             return time.perf_counter() - began, outcome
         finally:
             await database.close()
@@ -561,7 +561,7 @@ def test_many_at_the_beginning_need_no_thread_each(desk: Desk, monkeypatch: pyte
     async def ask() -> list[Any]:
         database = open_database(desk.url, look_up_seconds=30)
         try:
-            return await asyncio.gather(*(tokens.find_token(database, "") for _ in range(60)))
+            return await asyncio.gather(*(tokens.find_token_row(database, "") for _ in range(60)))
         finally:
             await database.close()
 

@@ -12,7 +12,7 @@ from issuer_service.agents import lifecycle_repository
 from issuer_service.db import tables
 from issuer_service.db.values import StoredJson
 from issuer_service.delegation import repository as delegation_repository
-from issuer_service.tokens import find_token, read_tokens
+from issuer_service.tokens import find_token_row, read_tokens
 from sdcard import Refused
 from sdcard.io.database import Database
 from tests.issuer_service.desk import Desk, ask, reading
@@ -171,7 +171,7 @@ def test_one_row_that_is_asked_for_and_cannot_be_read_is_refused(desk: Desk, sco
     asked: list[Callable[[Database], Any]] = [
         reading(delegation_repository.find_grant, f"d{NAMES[0]}", "agent:b", NOW),
         reading(delegation_repository.find_waiting, NAMES[0], NOW),
-        lambda database: find_token(database, TOKENS[0]),
+        lambda database: find_token_row(database, TOKENS[0]),
     ]
     for one in asked:
         with pytest.raises(Refused, match=r"store\.unavailable"):
