@@ -2,7 +2,8 @@
 
 A page is run from its first sample to its last, in a folder of its own: commands in one shell, Python in one namespace.
 A block ``text`` is what the sample before it printed, or all of its language since the block ``text`` before.
-``<!-- saved as NAME -->`` makes a block a file of the folder; with ``and run`` behind the name, it is run as well.
+``<!-- from FILE -->`` makes a block a part of a file of the repository. ``<!-- saved as NAME -->`` makes it a file of
+the folder; with ``and run`` behind the name, it is run as well.
 """
 
 import ast
@@ -55,6 +56,10 @@ NOT_RUN = {
     ("docs/keys.md", "sdcard keys import cards issuer.jwk"):
         "needs files of an older registry; tests/issuer_service/keys/test_service.py has them",
     ("docs/tutorial.md", "python3 -m venv .venv"): "installs from an index; `.ci/run` installs the wheel so",
+    ("docs/agent-frameworks.md", "pip install langgraph pydantic-ai-slim 'sdcard[fastapi]' uvicorn"):
+        "installs frameworks; tests/external/test_agent_frameworks.py runs both programs",
+    ("docs/agent-frameworks.md", '{"ask_the_planner":"The bridge is closed. Take the ring road."}'):
+        "tests/external/test_agent_frameworks.py compares it",
     ("docs/mcp.md", "{"): "needs a host of MCP; tests/test_mcp_page.py starts the server with it",
 }  # fmt: skip
 """(page, first line) → why it is not run."""
@@ -209,6 +214,9 @@ class _Printed:
 
 
 def _run_python(block: Block, names: dict[str, Any], shell: Shell) -> str:
+    if block.note.startswith("from "):  # a test runs the whole file
+        assert block.text in (ROOT / block.note.removeprefix("from ")).read_text(encoding="utf-8"), block
+        return ""
     if block.note.startswith("saved as ") and not block.note.endswith(_AND_RUN):
         compile(block.text, block.page, "exec")
         return ""
