@@ -1,23 +1,31 @@
-"""Public documents: metadata of the Issuer, keys, health, the inspector.
+"""Public documents: metadata of the Issuer, keys, health, and pages for visitors.
 
 It comes from the settings and the keys in use; the ``Host`` that a client sends names nothing (SD-JWT VC 4, VC-13;
 RFC 7517 5; RFC 9901 9.8, R-35).
 """
 
 import re
+from base64 import b64encode
 from functools import cache
+from hashlib import sha256
 from http import HTTPStatus
 from importlib import import_module
 from importlib.resources import files
 from typing import Literal
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
+from jinja2 import Environment, PackageLoader
+from markupsafe import Markup
 from pydantic import BaseModel, Field
 
 from issuer_service.container import Container
 from issuer_service.keys.repository import KeyUse
-from issuer_service.routes import FromContainer, refusals
+from issuer_service.routes import STATUS, FromContainer, refusals
+from sdcard.advice import ADVICE
+from sdcard.errors import Finding, Refused
 from sdcard.io.key_files import public_jwks
+from sdcard.io.system import printable
+from sdcard.rules import Rule
 
 router = APIRouter(tags=["well-known"])
 
@@ -127,3 +135,54 @@ def inspector() -> Response:
     """The page. Its CSP allows its own script and style, and no request."""
     page, headers = inspector_page()
     return Response(page, media_type="text/html; charset=utf-8", headers=headers)
+
+
+# -- ``GET /`` and ``/docs``: pages for visitors ----------------------------------------------------------------------
+
+_STYLE = Markup(files("issuer_service.console").joinpath("style.css").read_text(encoding="utf-8").replace("<", ""))
+_ENVIRONMENT = Environment(
+    loader=PackageLoader("issuer_service", "pages"),
+    autoescape=True,
+    finalize=lambda value: printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_OWN_STYLE = b64encode(sha256(_STYLE.encode()).digest()).decode()
+_PAGE_HEADERS = {
+    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_OWN_STYLE}'; form-action 'none'; "
+    "base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def _page(template: str, container: Container, cache: str, **values: object) -> Response:
+    links = [("Registry", "/"), ("API reference", "/docs"), ("Inspector", "/inspector")]
+    links += [("Console", "/console")] if container.console else []
+    text = _ENVIRONMENT.get_template(template).render(style=_STYLE, links=links, **values)
+    return Response(text, headers={**_PAGE_HEADERS, "Cache-Control": cache}, media_type="text/html; charset=utf-8")
+
+
+@pages_router.get("/", response_class=Response)
+async def landing(container: FromContainer) -> Response:
+    """Say what this registry is, whether it is ready, and which keys it has."""
+    problems, keys = list[Finding](), None
+    try:
+        published = (await container.keys.current()).published
+        keys = [(use.value, key) for use in KeyUse for key in published[use]]
+        await container.readiness.check(container.database, container.keys, container.clock.now())
+    except Refused as refusal:
+        problems = list(refusal.findings)
+    shown = {"issuer": container.issuer_url, "problems": problems, "keys": keys, "console": container.console}
+    return _page("landing.html", container, "no-store", here="/", **shown)
+
+
+@pages_router.get("/docs", response_class=Response)
+async def reference(request: Request, container: FromContainer) -> Response:
+    """Describe every request, and every reason to refuse."""
+    paths = request.app.openapi()["paths"]
+    operations = [(name.upper(), path, one) for path, methods in paths.items() for name, one in methods.items()]
+    rules = [(rule, STATUS[rule].value, ADVICE[rule]) for rule in Rule]
+    return _page("reference.html", container, CACHE, here="/docs", operations=operations, rules=rules)

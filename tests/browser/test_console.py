@@ -60,7 +60,7 @@ class Visit(Watched):
         """Only this server was asked, only for pages and their style, and nothing was wrong but what is a refusal."""
         asked = {urlsplit(one) for one in self.requests}
         assert {f"{one.scheme}://{one.netloc}" for one in asked} == {self.desk.address}
-        assert all(one.path == "/console" or one.path.startswith("/console/") for one in asked)
+        assert all(one.path in ("/", "/docs", "/console") or one.path.startswith("/console/") for one in asked)
         assert [one for one in self.complaints if "the server responded with a status of 4" not in one] == []
         assert self.page.evaluate("window.hit") is None
 
@@ -331,6 +331,9 @@ def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(
         page = visit.page
         desk.go(page, "/sign-in")
         found = {"sign-in": problems(page, source, width)}
+        for path in ("/", "/docs"):
+            page.goto(f"{desk.address}{path}")
+            found[path] = problems(page, source, width)
         desk.sign_in(page)
         for name, path in PAGES.items():
             desk.go(page, path)

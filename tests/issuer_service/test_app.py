@@ -22,7 +22,7 @@ from tests.world import RecordingSalts
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/nowhere", "/agents/register/", "/docs", "/redoc", "/%00", "/%ff", "/..%2fetc", "//", "/nonces/x"]
+    "path", ["/nowhere", "/agents/register/", "/docs/", "/redoc", "/%00", "/%ff", "/..%2fetc", "/nonces/x"]
 )
 def test_an_unknown_path_is_a_problem_document(registry: OpenDesk, path: str) -> None:
     assert_refused(registry.get(path), 404, ("request.not-found", "request/path"))

@@ -285,6 +285,8 @@ NAMES_NOTHING: dict[Route, str] = {
             ("GET", "/.well-known/status-jwks.json"),
             ("GET", "/healthz"),
             ("GET", "/readyz"),
+            ("GET", "/"),
+            ("GET", "/docs"),
             ("GET", "/inspector"),
             ("GET", "/openapi.json"),
             ("GET", "/console/style.css"),

@@ -1,11 +1,19 @@
 """Published keys and metadata, which anyone may fetch."""
 
+import re
+from base64 import b64encode
+from hashlib import sha256
+
 import pytest
+from markupsafe import escape
 
 from inspector.join import joined
 from issuer_service.keys.repository import KeyState
+from sdcard.advice import ADVICE
+from sdcard.errors import Part, Refused, Where
 from sdcard.io.key_files import public_jwks
 from sdcard.jose.algorithms import SignatureAlgorithm
+from sdcard.rules import Rule
 from tests.issuer_service.desk import Desk, OpenDesk, key_row, seed_keys
 from tests.world import ISSUER, key_of
 
@@ -77,3 +85,66 @@ def test_its_header_allows_nothing_that_the_page_itself_does_not(registry: OpenD
 def test_it_is_no_part_of_the_interface_for_programs(registry: OpenDesk) -> None:
     assert "/inspector" not in registry.get("/openapi.json").json()["paths"]
     assert registry.client.post("/inspector").status_code == 405
+
+
+# -- The landing page, and the API reference --------------------------------------------------------------------------
+
+
+def links(page: str) -> set[str]:
+    return set(re.findall(r'href="([^"#]+)"', page))
+
+
+@pytest.mark.parametrize("console", [True, False])
+def test_the_landing_page_leads_to_everything_that_is_there(desk: Desk, console: bool) -> None:
+    with desk.open(console=console) as registry:
+        page = registry.get("/").text
+        assert {"/", "/inspector", "/docs"} <= links(page)
+        assert ("/console" in links(page)) is console
+        for path in links(page):
+            assert registry.get(path).status_code in (200, 303), path
+
+
+def test_the_landing_page_names_issuer_keys_and_health(desk: Desk, registry: OpenDesk) -> None:
+    response = registry.get("/")
+
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+    assert response.headers["cache-control"] == "no-store"
+    assert ISSUER in response.text
+    assert desk.signer.public_key.thumbprint in response.text
+    assert ">ready<" in response.text
+
+
+def test_the_landing_page_says_what_does_not_work(registry: OpenDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: object) -> None:
+        raise Refused(Rule.NOT_READY, Where(Part.REGISTRY, ("database",)), "The disk is full.")
+
+    monkeypatch.setattr("issuer_service.monitoring.Readiness.check", broken)
+    response = registry.get("/")
+
+    assert response.status_code == 200
+    assert ">not ready<" in response.text
+    assert "The disk is full." in response.text
+
+
+def test_the_reference_has_every_operation_and_every_rule(registry: OpenDesk) -> None:
+    page = registry.get("/docs").text
+
+    paths = registry.get("/openapi.json").json()["paths"]
+    assert [
+        name for path, methods in paths.items() for name in methods if f"<code>{name.upper()} {path}</code>" not in page
+    ] == []
+    assert [rule for rule in Rule if f"<code>{rule}</code>" not in page] == []
+    assert [rule for rule in Rule if str(escape(ADVICE[rule])) not in page] == []
+
+
+@pytest.mark.parametrize("path", ["/", "/docs"])
+def test_a_page_for_visitors_loads_nothing_and_runs_nothing(registry: OpenDesk, path: str) -> None:
+    response = registry.get(path)
+    (style,) = re.findall(r"<style>(.*?)</style>", response.text, re.DOTALL)
+    own = b64encode(sha256(style.encode()).digest()).decode()
+
+    policy = response.headers["content-security-policy"]
+    assert policy.startswith(f"default-src 'none'; style-src 'sha256-{own}'; ")
+    assert "<script" not in response.text
+    assert not re.search(r'(?:src|srcset)="|url\(|@import', response.text)
+    assert path not in registry.get("/openapi.json").json()["paths"]

@@ -496,9 +496,13 @@ def test_past_coming_and_unknown_agreements_look_alike(desk: Desk, partner: str)
     assert answer["cards"][1]["agreement"] is None
 
 
-def test_who_names_no_partner_is_not_warned(registry: OpenDesk) -> None:
-    answer = registry.register(asking({"context": "federation"}))
-    assert not any(one["rule"].startswith("agreement") for one in answer["findings"])
+def test_federation_without_a_partner_says_that_it_equals_public(registry: OpenDesk) -> None:
+    answer = registry.register(asking({"context": "public"}, {"context": "federation"}))
+    (warning,) = [one for one in answer["findings"] if one["rule"].startswith("agreement")]
+    assert (warning["rule"], warning["level"], warning["where"]) == (
+        "agreement.none-in-force", "warning", "request/disclosure_contexts/1/context"
+    )  # fmt: skip
+    assert "as public does" in warning["hint"]
 
 
 @pytest.mark.parametrize(
