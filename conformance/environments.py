@@ -38,6 +38,8 @@ def command(library: Library) -> list[str]:
     """
     if library.name == "sdcard":
         return [sys.executable, str(HERE / "python" / "adapt_sdcard.py")]
+    if library.name == "@sd-card/verifier" and shutil.which("node"):
+        return ["node", str(HERE / "node" / "verifier.mjs")]
     if missing := [tool for tool in TOOLS[library.language] if not shutil.which(tool)]:
         raise NotInstalled(f"needs {' and '.join(missing)}")
     return _COMMANDS[library.language](library.adapter)

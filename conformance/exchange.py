@@ -58,6 +58,8 @@ NAMES = ("iss", "sub", "iat", "exp", "vct", "cnf", "card_format")
 """Claims that are no members of a card."""
 SHOWN = ("documentationUrl", "provider.url", "skills.1.name")
 
+_ISSUER_KEY = {**ISSUER.jwk, "kid": ISSUER.public_key.thumbprint}
+
 COLUMNS = (
     *(f"it issues, we accept: {shape}" for shape in SHAPES),
     *(f"it issues and presents, we verify: {shape}" for shape in SHAPES),
@@ -149,17 +151,12 @@ def _issued(peer: Peer, shape: Shape) -> str:
 
 
 def _presented(peer: Peer, text: str, whole: dict[str, Any], show: list[list[Any]]) -> str:
-    request = {"text": text, "claims": whole, "show": show, "key": _private(HOLDER)}
+    request = {"text": text, "claims": whole, "show": show, "key": _private(HOLDER), "issuer_key": _ISSUER_KEY}
     return str(_ask(peer, {"op": "present", "audience": AUDIENCE, "nonce": NONCE, **request})["text"])
 
 
 def _read_by(library: Library, peer: Peer, text: str, nonce: str | None) -> None:
-    request = {
-        "text": text,
-        "key": {**ISSUER.jwk, "kid": ISSUER.public_key.thumbprint},
-        "nonce": nonce,
-        "audience": AUDIENCE if nonce else None,
-    }
+    request = {"text": text, "key": _ISSUER_KEY, "nonce": nonce, "audience": AUDIENCE if nonce else None}
     found = _ask(peer, {"op": "verify", **request})["claims"]
     if not same(*({n: v for n, v in one.items() if n not in library.omits} for one in (found, _read(text)))):
         raise _Failed("it reads other claims")

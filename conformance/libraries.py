@@ -28,18 +28,26 @@ def _has(features: str) -> frozenset[str]:
     return frozenset(features.split())
 
 
+OWN = "this one"
 _HASHES = "sha-384 sha-512"
 _BOUND = "key-binding kb-audience"
 
+_ALL = (
+    f"{_BOUND} jws ES384 ES512 EdDSA ML-DSA-44 ML-DSA-65 ML-DSA-87 {_HASHES} kb-alg json-form "
+    "audience times exact-times clock-skew kb-times kb-iat kb-past kb-future"
+)
+_NOT_IN_A_CARD = frozenset({"vct", "cnf", "aud", "nbf", "card_format"})
+
 LIBRARIES = (
     Library(
-        "sdcard", "this one", "Python", "sdcard",
-        "`verify_presentation` with the profile's defaults: the control.",
-        _has(
-            f"jws {_BOUND} ES384 ES512 EdDSA ML-DSA-44 ML-DSA-65 ML-DSA-87 {_HASHES} kb-alg json-form "
-            "audience times exact-times clock-skew kb-times kb-iat kb-past kb-future"
-        ),
-        frozenset({"vct", "cnf", "aud", "nbf", "card_format"}),
+        "sdcard", OWN, "Python", "sdcard",
+        "A control: `verify_presentation` with the profile's defaults.",
+        _has(_ALL), _NOT_IN_A_CARD,
+    ),
+    Library(
+        "@sd-card/verifier", OWN, "JavaScript", "verifier",
+        "A control: `verifyPresentation` and `present` of our package for JavaScript.",
+        _has(_ALL), _NOT_IN_A_CARD,
     ),
     Library(
         "sd-jwt", "0.10.4", "Python", "sd_jwt",

@@ -6,19 +6,23 @@ export class Unsupported extends Error {}
 // Answers one request a line until the input ends. What the libraries print goes to standard error.
 export async function serve(functions) {
   console.log = console.error;
-  for await (const line of createInterface({ input: process.stdin })) {
-    const request = JSON.parse(line);
-    let answer;
+  for await (const asked of createInterface({ input: process.stdin })) {
+    const request = JSON.parse(asked);
+    let line;
     try {
       if (!functions[request.op]) throw new Unsupported(`it has no function to ${request.op}`);
-      answer = { outcome: 'accepted', ...(await functions[request.op](request)) };
+      line = written({ outcome: 'accepted', ...(await functions[request.op](request)) });
     } catch (error) {
       const outcome = error instanceof Unsupported ? 'unsupported' : 'refused';
-      answer = { outcome, error: `${error?.name}: ${error?.message ?? error}` };
+      line = written({ outcome, error: `${error?.name}: ${error?.message ?? error}` });
     }
-    process.stdout.write(`${JSON.stringify(answer)}\n`);
+    process.stdout.write(`${line}\n`);
   }
 }
+
+// JSON, with a BigInt as the number that it is.
+const written = (answer) =>
+  JSON.stringify(answer, (_, value) => (typeof value === 'bigint' ? `BigInt ${value}` : value)).replace(/"BigInt (-?\d+)"/g, '$1');
 
 export const decode = (part) => JSON.parse(Buffer.from(part, 'base64url').toString('utf8'));
 
