@@ -31,7 +31,7 @@ from sdcard.rules import Rule
 from sdcard.salts import SaltSource
 
 TOKEN_PREFIX = "sdcard_"
-"""So that scanners for leaked secrets can know one when they see it."""
+"""Scanners for leaked secrets recognize a token by it."""
 MOST_SUBJECT = 256
 EXTERNAL = PARTY_PREFIX
 """How subjects of an identity provider begin, and no others."""
@@ -74,7 +74,7 @@ class Limit(StrEnum):
     ENDPOINT_HOSTS = "endpoint_hosts"
     SKILL_IDS = "skill_ids"
     CONTEXTS = "contexts"
-    """Those in which its bearer may look for agents; without it, *public* alone. It limits nothing else."""
+    """Limits discovery to these contexts; without it, to *public*. It limits nothing else."""
 
 
 _LIMITED: Mapping[Limit, Fact] = {
@@ -107,7 +107,7 @@ class Caller:
 
 
 def check_subject(subject: str) -> None:
-    """Refuse what cannot own agents.
+    """Refuse a subject that cannot own agents.
 
     Raises:
         Misuse: for an empty or unprintable subject, or an agent.
@@ -132,17 +132,17 @@ async def create_token(
     The returned text is stored nowhere: a lost token cannot be recovered.
 
     Args:
-        database: remembers its digest.
-        subject: who acts with it; owns what is registered with it.
-        scopes: what it is for; at least one.
-        limits: what it is limited to; a kind that is absent is not limited, an empty one permits nothing.
+        database: stores the token's digest.
+        subject: the token's subject, which owns the agents that it registers.
+        scopes: permitted operations; at least one.
+        limits: permitted values for each kind of limit. An absent kind is unlimited; an empty set permits nothing.
         expires_at: Unix seconds, exclusive.
         now: the present instant.
         salts: fresh randomness.
 
     Raises:
-        Misuse: for an empty or unprintable subject, one of an identity provider, an agent, no scope, a
-            limit that means nothing, or an end that has passed.
+        Misuse: for a subject that is empty, unprintable, an agent or of an identity provider; without a scope; for a
+            limit without effect, or an expiry in the past.
     """
     check_subject(subject)
     if subject.startswith(EXTERNAL):
@@ -188,10 +188,10 @@ def check_token(token: TokenRow, *scopes: Scope) -> Caller:
 
 
 def check_limits(caller: Caller, agent_id: str, card: Card) -> None:
-    """Refuse what lies beyond the limits of the caller's token.
+    """Refuse a card beyond the limits of the caller's token.
 
-    A card that leaves something out claims nothing by it; whatever is there must be covered. Members that the card's
-    specification does not have are outside the limits: its readers ignore them, and they can say anything.
+    Limits apply to members that the card has; an absent member claims nothing. They do not apply to members that the
+    card's specification lacks, because its readers ignore these.
 
     Raises:
         Refused: ``token.limit``, at every place that is not covered.
@@ -208,10 +208,10 @@ def check_limits(caller: Caller, agent_id: str, card: Card) -> None:
 def check_agent(caller: Caller, agent_id: str) -> None:
     """Refuse an agent beyond the limits of the caller's token.
 
-    Limits of what a card may say do not matter here.
+    Limits on the content of cards do not apply here.
 
     Raises:
-        Refused: ``token.limit``; ``agent.unknown`` for what no agent can be called.
+        Refused: ``token.limit``; ``agent.unknown`` for an invalid agent id.
     """
     where = Where(Part.REQUEST, ("agent_id",))
     prefixes = agent_prefixes(caller)
@@ -238,10 +238,10 @@ def check_context(caller: Caller, context: str) -> None:
 
     Without a limit on contexts, the context is *public*.
 
-    Limits of what a token's bearer may register do not matter here: what others registered is for all who may see it.
+    Limits on registration do not apply here, because discovery shows the agents of all owners.
 
     Raises:
-        Refused: ``token.limit``, whether or not there is such a context.
+        Refused: ``token.limit``, whether or not the context exists.
     """
     if not caller.limits.keys() <= Limit._value2member_map_.keys():
         raise Refused(Rule.TOKEN_LIMIT, Where(Part.REQUEST))
@@ -315,10 +315,10 @@ class AuthorizationServer:
 
     Attributes:
         issuer: its ``iss``, compared as text.
-        audience: what ``aud`` calls this registry.
+        audience: this registry's name in ``aud``.
         keys: its keys.
-        limits_claim: the claim that holds limits.
-        limits: of a token without that claim.
+        limits_claim: the name of the claim with limits.
+        limits: the limits of a token without that claim.
     """
 
     issuer: str
@@ -328,11 +328,10 @@ class AuthorizationServer:
     limits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     async def read(self, text: str, now: Instant) -> TokenRow:
-        """The token behind the text.
+        """Verify an access token.
 
         Raises:
-            Refused: ``token.invalid``, whose hint names the rule that the token broke and the place;
-                ``token.keys-unavailable``.
+            Refused: ``token.invalid``, with the broken rule and its place as hint; ``token.keys-unavailable``.
         """
         try:
             token = await self.verify(text, now)
@@ -354,10 +353,10 @@ class AuthorizationServer:
         return verify_access_token(jws, key, self.issuer, self.audience, now if as_of is None else as_of)
 
     def subject_of(self, token: AccessToken) -> str:
-        """Its subject, as nobody else's tokens have it.
+        """Qualify the token's subject by its Issuer.
 
         Raises:
-            Refused: ``claim.value``, when it is too long or cannot be printed.
+            Refused: ``claim.value``, when it is too long or unprintable.
         """
         qualified = external_party(self.issuer, token.subject)
         if len(qualified) > MOST_SUBJECT or not token.subject.isprintable():

@@ -133,13 +133,13 @@ async def repeating(
 ) -> AsyncIterator[None]:
     """Do upkeep every so many seconds while the block lasts.
 
-    An error does not stop the registry, and no request waits: the error is logged, and the next turn tries again.
+    An error is logged, and the next run tries again. No request waits for the work.
 
     Args:
-        name: what the work makes, for the log.
+        name: the name of the work's result, for the log.
         work: the work.
         seconds: the interval.
-        at_end: whether the work is done once more when the block ends.
+        at_end: whether the work runs once more when the block ends.
     """
     stop = asyncio.Event()
 

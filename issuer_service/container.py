@@ -1,6 +1,6 @@
 """``Container``: the composition root.
 
-Clock, randomness, keys and records are arguments of everything else.
+All other modules receive clock, randomness, keys and records as arguments.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ from sdcard.verification_cache import VerificationCache
 _log = logging.getLogger(__name__)
 
 _BATCHES_AT_ONCE = 2
-"""More would not be done sooner, for threads share one interpreter; but they would slow everybody else."""
+"""More would not be faster, because threads share one interpreter, and would delay other requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Bounds:
     read_at_once_bytes: int = 8_192
     """The longest registration that is read in the event loop too: an ordinary one in 2 ms, the worst in 30."""
     read_at_once_parts: int = 192
-    """The most values in it, counted by the marks before them: each is looked at by rules of its own."""
+    """Maximum number of JSON values in it. Each value is checked by rules."""
     batch_at_once_bytes: int = 32_768
     """Of the cards in one Batch, the most that is hashed and signed there, by a key in memory: in 4 ms."""
     batch_at_once_disclosures: int = 512
@@ -80,15 +80,15 @@ clocks of several processes agree on which instant that is."""
 
 @dataclass(frozen=True, slots=True)
 class StatusPublishing:
-    """Publication of status lists: all of them anew at each instant of one schedule.
+    """The schedule of status lists: all lists are signed anew at each of its instants.
 
-    An instant is a multiple of ``period`` on the clock. So what a list shows changes when every other list does.
+    An instant is a multiple of ``period`` in Unix seconds. All lists change together, so a change reveals nothing.
 
     Attributes:
-        ttl: seconds for which a Verifier may keep a list.
-        lifetime: seconds for which a list can be used at all.
-        period: seconds between two instants. It is never longer than ``ttl``.
-        tokens: list id → what was published last; ``turn`` is held while one is made.
+        ttl: seconds for which a Verifier may cache a list.
+        lifetime: seconds until a list expires.
+        period: seconds between two instants, at most ``ttl``.
+        tokens: list id → the last published token; ``turn`` is locked while one is made.
     """
 
     ttl: int = 300
@@ -103,7 +103,7 @@ class StatusPublishing:
         object.__setattr__(self, "period", min(self.period, self.ttl))
 
     def instant(self, now: Instant) -> int:
-        """The last instant: what lists show now was decided by then."""
+        """Return the last instant of the schedule, whose statuses lists show now."""
         return math.floor(now) // self.period * self.period
 
     def public_at(self, at: Instant) -> int:
@@ -112,9 +112,9 @@ class StatusPublishing:
 
     @property
     def longest(self) -> int:
-        """Return the seconds until every Verifier knows of a change.
+        """Return the longest time in seconds until a change reaches every Verifier.
 
-        It is the time until lists show the change, and the time for which a list may be cached.
+        It is the period of the schedule and the time for which a list may be cached.
         """
         return min(_LEAD, self.period) + self.period + self.ttl
 
@@ -131,8 +131,8 @@ class AuditCheckpoints:
     """Checkpoints of the audit chain.
 
     Attributes:
-        file: what checkpoints are added to, outside the database.
-        seconds: how often.
+        file: the file to which checkpoints are appended, outside the database.
+        seconds: the interval.
     """
 
     file: Path
@@ -143,7 +143,7 @@ class AuditCheckpoints:
 class PublishedList:
     """A Status List Token with its instant and its signing key.
 
-    ``gzipped`` is the same token, compressed once. Each form has an ETag of its own (RFC 9110 8.8.3.3).
+    ``gzipped`` is the same token, compressed once. Each form has its own ETag (RFC 9110 8.8.3.3).
     """
 
     instant: int
@@ -163,9 +163,9 @@ class DelegationTerms:
     """Limits of delegation.
 
     Attributes:
-        lifetime: of a delegated token, in seconds, at most.
-        most_actors: how many may hand on a subject's authority, one after another.
-        approval_lifetime: seconds in which a sensitive scope is approved and used, or never.
+        lifetime: maximum lifetime of a delegated token in seconds.
+        most_actors: maximum number of actors in a chain.
+        approval_lifetime: seconds until a request for approval expires.
     """
 
     lifetime: int = 300
@@ -178,36 +178,36 @@ class Container:
     """Parts of the registry.
 
     Attributes:
-        issuer_url: who issues: ``iss``.
-        keys: what signs, and what is published.
-        database: of tokens, agents, Batches and the audit chain.
-        status: how status lists are published.
-        audit: how the audit chain is checkpointed.
+        issuer_url: the Issuer, ``iss``.
+        keys: the keys that sign and that are published.
+        database: tokens, agents, Batches and the audit chain.
+        status: the schedule of status lists.
+        audit: the checkpoints of the audit chain.
         clock, salts: time and randomness.
-        policy: which contexts there are, and their ceilings.
-        profile: what is written.
+        policy: the contexts and their ceilings.
+        profile: the profile of SD-Cards.
         lifetime: of an SD-Card, in seconds.
-        card_signers: whose signatures over an agent card count.
+        card_signers: accepted signers of agent cards.
         published_keys: thumbprints of keys that no agent may register.
         proofs: whether Holder keys are registered without proof of possession.
-        subject_per: for what an agent has one ``sub``.
-        limits, bounds: how much work a caller may ask for.
-        turns: of those who have a Batch made; the others wait.
-        authorization_server: whose JWT access tokens count, beside the registry's own tokens.
-        metrics: what is counted.
-        readiness: the last result of the check that all parts work.
+        subject_per: the scope of an agent's ``sub``: the agent, a context or an SD-Card.
+        limits, bounds: limits on the work of a request.
+        turns: limits the number of Batches that are made at a time.
+        authorization_server: issues accepted JWT access tokens, beside the registry's own tokens.
+        metrics: the counters.
+        readiness: the last result of the health check.
         rates: the rate limits.
-        trusted_proxies: where proxies are whose ``X-Forwarded-For`` counts.
-        request_ids: randomness that names requests; apart from ``salts``, which must stay secret.
-        delegation: what delegation is bounded by.
+        trusted_proxies: addresses of proxies whose ``X-Forwarded-For`` is used.
+        request_ids: randomness for request ids; separate from ``salts``, which must stay secret.
+        delegation: the limits of delegation.
         console: whether ``/console`` is served.
-        renewing: whose turn it is to renew SD-Cards for discovery.
-        shares: how many look-ups of one caller run at a time.
+        renewing: a lock for the renewal of SD-Cards for discovery.
+        shares: limits the concurrent look-ups of a caller.
         verification_cache: verified SD-Cards of this process.
         nonce_key: the key of nonces for proofs to the registry.
         discovery_secret: the key of the hashes that discovery searches.
-        decided_by: names all that decides what an SD-Card shows, beside its registration: policy, profile, card
-            formats, Issuer, ``subject_per``. SD-Cards for discovery follow when it changes.
+        decided_by: a digest of policy, profile, card formats, Issuer and ``subject_per``. When it changes, SD-Cards for
+            discovery are renewed.
     """
 
     issuer_url: str
@@ -273,15 +273,15 @@ def _plain(value: object) -> object:
 
 
 def build_container(settings: Settings, vault: Vault) -> Container:
-    """The registry that the settings describe, on the system's clock and randomness.
+    """Build a registry from its settings, with the system's clock and randomness.
 
     Args:
-        settings: what the operator chose.
-        vault: opens its keys.
+        settings: the operator's settings.
+        vault: opens the registry's keys.
 
     Raises:
-        Misuse: for settings that make no registry.
-        Refused: ``key.…`` for signers of cards that are none; every finding about the policy.
+        Misuse: for settings that contradict each other.
+        Refused: ``key.…`` for malformed keys of card signers; every finding about the policy.
         OSError: when a file cannot be read.
     """
     database, clock = open_database(settings.database_url), SystemClock()

@@ -79,13 +79,13 @@ _IMPORTED = Change(AuditEvent.AGENT_REGISTERED, Possession.NOT_PROVEN, None, Non
 
 @dataclass(frozen=True, slots=True)
 class ImportChunk:
-    """Some lines of the file, and where their status entries are.
+    """Lines of the file, with their status entries.
 
     Attributes:
-        lines: each with its number.
-        subject: who will own the agents.
-        contexts: in which each is disclosed.
-        statuses: as many entries as there are lines and contexts.
+        lines: the lines with their numbers.
+        subject: the owner of the agents.
+        contexts: the contexts of each agent's SD-Cards.
+        statuses: one entry for each line and context.
     """
 
     lines: tuple[tuple[int, bytes], ...]
@@ -193,7 +193,7 @@ async def work_on(container: Container, given: ImportChunk) -> ImportResult:
 AT_ONCE = 200
 """Lines of one transaction. A registry that serves beside it waits for one."""
 PATIENCE = 300.0
-"""Seconds in which a transaction has its turn and is over. Nobody waits for an answer, and a disk may be busy."""
+"""Timeout of a transaction in seconds. It is long, because no client waits and a disk may be busy."""
 _AHEAD = 2
 """Pieces of work for each process: one that it does, and the next."""
 _ATTEMPTS = 5
@@ -216,12 +216,12 @@ class Importing:
     Attributes:
         database: of the registry.
         salts, clock: randomness and time for status entries.
-        subject: who owns the agents.
-        contexts: in which each agent is disclosed.
+        subject: the owner of the agents.
+        contexts: the contexts of each agent's SD-Cards.
         most_bytes: of a line.
-        tell: called after each transaction, with what was done so far.
-        refuse: called for each line that was refused, with its number and why.
-        pending: status entries that are given out and not written yet.
+        tell: called after each transaction, with the progress.
+        refuse: called for each refused line, with its number and the reason.
+        pending: status entries that are assigned and not written yet.
     """
 
     database: Database
@@ -245,8 +245,8 @@ async def import_agents(asked: Importing, file: BinaryIO, settings: Settings, wo
     The workers run beside this process.
 
     Raises:
-        Misuse: for contexts that are none, or named twice.
-        Refused: ``store.unavailable`` or ``signer.unavailable``; what was told before is done, and stays so.
+        Misuse: for unknown or repeated contexts.
+        Refused: ``store.unavailable`` or ``signer.unavailable``. Reported progress is durable.
     """
     if not asked.contexts or len(set(asked.contexts)) < len(asked.contexts):
         raise Misuse("name at least one context, and each once")

@@ -52,7 +52,7 @@ _MOST_FRAMES = 8
 
 @contextmanager
 def logging_to(stream: IO[str] | None, form: LogFormat, level: LogLevel) -> Iterator[None]:
-    """Log there for as long as the block lasts; None is standard error as it is then.
+    """Log to this stream during the block; None is the present standard error.
 
     ``auto`` is ``console`` on a terminal, else ``json``.
     """
@@ -74,7 +74,7 @@ def logging_to(stream: IO[str] | None, form: LogFormat, level: LogLevel) -> Iter
 
 
 def formatter(form: LogFormat) -> logging.Formatter:
-    """Renders a record of ``logging``, with what its ``extra`` says, on one line."""
+    """Renders a record of ``logging``, with the members of ``extra``, on one line."""
     renderer: Processor = _render_for_people if form == "console" else structlog.processors.JSONRenderer()
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[
@@ -159,7 +159,7 @@ class Metrics:
         self._of_request = lru_cache(None)(self._labelled)
 
     def count_request(self, method: str, route: str, status: int | None, rule: str, seconds: float) -> None:
-        """A request was answered; without a status the client had left."""
+        """Count a response; without a status, the client had disconnected."""
         counter, histogram = self._of_request(method, route, status and status // 100)
         counter.inc()
         histogram.observe(seconds)
@@ -167,7 +167,7 @@ class Metrics:
             self._refusals.labels(rule).inc()
 
     def _labelled(self, method: str, route: str, status: int | None) -> tuple[Counter, Histogram]:
-        """Kept, for ``labels`` takes longer than to count."""
+        """Cached, because ``labels`` takes longer than counting."""
         shown = "none" if status is None else f"{status}xx"
         return self._requests.labels(method, route, shown), self._seconds.labels(route)
 
@@ -252,9 +252,9 @@ class Keys(Protocol):
 
 
 class Readiness:
-    """The last answer, kept for a moment.
+    """The health check, with its last result cached briefly.
 
-    Of those who ask at once, one finds out; what hangs is not asked again.
+    Concurrent callers share one check. A check that hangs is not started again.
     """
 
     def __init__(self) -> None:

@@ -36,12 +36,12 @@ _NEIGHBOURHOOD = 64
 
 
 def client_address(peer: str, forwarded_for: Sequence[str], trusted: Sequence[Network]) -> str:
-    """The address that the request came from, as far as it can be trusted.
+    """Return the client's address.
 
     Args:
-        peer: the other end of the connection.
+        peer: the address at the other end of the connection.
         forwarded_for: the values of all ``X-Forwarded-For`` headers, in their order.
-        trusted: where proxies are that may speak for others.
+        trusted: addresses of proxies whose header is used.
     """
     client = peer
     hops = ",".join(forwarded_for).split(",")[-MOST_HOPS:]
@@ -86,7 +86,8 @@ def _parse(text: str) -> IPv4Address | IPv6Address | None:
 # many clients as are served, each with half a line, would keep everybody else out for ever.
 
 PATIENCE = 15.0
-"""Seconds in which a client sends the headers of a request, or reads some of an answer. A body has its own bound."""
+"""Timeout in seconds for the headers of a request, and for a client that reads none of a response. A body has its own
+timeout."""
 _LOOK = 1.0
 
 
@@ -94,11 +95,11 @@ _LIVE = b"/healthz"
 
 
 class _OneLength(h11.Connection):
-    """A connection that refuses a request whose length is given in two ways.
+    """A connection that refuses a request with two kinds of length.
 
-    A proxy may believe one length and the registry the other. Then the rest of the body is a request that the proxy
-    did not see (request smuggling). RFC 9112 6.1 and 6.3: such a request is an error, and so is
-    ``Transfer-Encoding`` before HTTP/1.1. h11 refuses other codings than ``chunked``, and lengths that differ.
+    A proxy may use one length and the registry the other. The rest of the body would then be a request that the proxy
+    did not see (request smuggling). By RFC 9112 6.1 and 6.3 this is an error, as is ``Transfer-Encoding`` before
+    HTTP/1.1. h11 itself refuses other codings than ``chunked``, and lengths that differ.
     """
 
     def __init__(self, told: Callable[[h11.Request], None], *arguments: Any) -> None:
@@ -117,10 +118,10 @@ class _OneLength(h11.Connection):
 
 
 class BoundedProtocol(H11Protocol):
-    """uvicorn's protocol with a timeout for each turn of the client.
+    """uvicorn's protocol with timeouts for the client.
 
     It answers 400 to a request whose length is ambiguous, and closes the connection. ``/healthz`` is answered beyond
-    the limit of connections too: the process works then, and clients could have it restarted again and again.
+    the limit of connections too. Otherwise clients could make a supervisor restart a healthy process.
     """
 
     patience = PATIENCE
@@ -190,9 +191,9 @@ class FairSemaphore:
 
 
 class ConcurrencyLimit:
-    """The places of callers, for one event loop.
+    """Limits the concurrent requests of each caller, on one event loop.
 
-    Nothing is kept of who asks for nothing.
+    Callers without a request take no memory.
     """
 
     def __init__(self, seconds: float = SECONDS) -> None:
@@ -234,7 +235,7 @@ class ConcurrencyLimit:
 MOST_KEYS = 10_000
 UNIT_BYTES = 65_536
 BODY_WEIGHT = 4
-"""Reading and planning a card takes about four times as long as what is issued of it, byte for byte."""
+"""A byte of a request's card takes about four times as long as a byte of the SD-Cards in its response."""
 _SECONDS_WORTH = 10
 _LEAST_CAPACITY = 10
 
@@ -312,11 +313,11 @@ class RateLimits:
     """The registry's rate limits.
 
     Attributes:
-        addresses: requests of one address, whatever they ask for; with a good token, ``tokens`` limits them instead.
-        tokens: requests with one token, or of one subject of an identity provider.
-        failures: bad tokens from one address. Good tokens from there are served all the same.
-        conflicts: agent ids and keys in one subject's registrations that are another agent's. Beyond it, the subject
-            registers nothing for a while: to refuse only what is taken would tell as much as the conflict.
+        addresses: requests of an address without a valid token.
+        tokens: requests with a token, or of a subject of an identity provider.
+        failures: invalid tokens from an address. Valid tokens from it are not affected.
+        conflicts: agent ids and keys of other agents in a subject's registrations. Beyond the limit all registrations
+            of the subject are refused for a while, because refusing only some would reveal which ids exist.
     """
 
     addresses: TokenBuckets = field(default_factory=lambda: RateLimits.for_addresses(12_000))

@@ -44,14 +44,14 @@ class RequestContext:
     """The context of one request, filled while it is answered.
 
     Attributes:
-        request_id: names it, in its answer and in the log.
-        client: the address that it came from.
-        caller: stands for the subject whose token it has; empty until that is known.
-        rule: why it was refused; empty when it was not.
-        status: of the answer, once it has begun.
-        turn: whose turn it takes among the tokens, once that is known.
-        size: bytes of its answer so far, and four times those of its body.
-        over: that its address asked too often. It is answered all the same if it comes with a good token.
+        request_id: its id, in the response and in the log.
+        client: the client's address.
+        caller: a digest of the subject of its token; empty before authentication.
+        rule: the rule of its refusal; empty if not refused.
+        status: of the response, once it has begun.
+        turn: the key of the token's rate limit, once authenticated.
+        size: bytes of the response so far, and four times those of the body.
+        over: whether its address exceeded the rate limit. A valid token overrides this.
     """
 
     request_id: str
@@ -97,7 +97,7 @@ def digest_of(subject: str) -> str:
 
 
 def is_limited(path: str) -> bool:
-    """Whether requests for this path count towards what one address may ask."""
+    """Whether the rate limit of addresses applies to this path."""
     return not path.startswith(_UNLIMITED)
 
 
@@ -289,14 +289,14 @@ def _check_media_type(scope: AsgiScope, expected: str) -> None:
 
 
 async def authorize(request: Request, container: Container, *scopes: Scope) -> Caller:
-    """Authenticate the caller, and check that their token permits the request.
+    """Authenticate the caller, and check that the token permits the request.
 
-    This comes before anything else is read of a request.
+    It runs before any other part of the request is read.
 
     Args:
         request: with the ``Authorization`` header.
         container: has the tokens and the rate limits.
-        scopes: one of which the token must have.
+        scopes: the token must have one of these scopes.
 
     Raises:
         Refused: ``token.missing``, ``token.invalid``, ``token.scope``, ``token.keys-unavailable``, ``rate.exceeded``
@@ -319,17 +319,16 @@ async def authorize_client(request: Request, container: Container, *scopes: Scop
 
 
 async def authenticate(request: Request, container: Container, text: str, name: str | None = None) -> TokenRow:
-    """Authenticate a token, whatever it is for.
+    """Authenticate a token, without checking its scopes.
 
-    A bad token counts against the address that sent it.
-
-    A good token passes however many bad ones came from its address: nobody guesses 256 bits, or a signature.
+    An invalid token counts against the client's address. A valid token is accepted after any number of invalid ones,
+    because 256 bits or a signature cannot be guessed.
 
     Args:
-        request: the request that it came with, however it did.
+        request: the request with the token.
         container: as for ``authorize``.
         text: the token.
-        name: whose token it has to be, where the client said so.
+        name: the subject that the client names, which must be the token's.
 
     Raises:
         Refused: as ``authorize``, but for scopes.
@@ -352,7 +351,7 @@ async def authenticate(request: Request, container: Container, text: str, name: 
 
 
 def take_turn(request: Request, container: Container, token: TokenRow) -> None:
-    """Have the request count as one with this token.
+    """Count the request for the rate limit of its token.
 
     Raises:
         Refused: ``rate.exceeded``.

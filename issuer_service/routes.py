@@ -41,7 +41,7 @@ _OF_HTTP: Mapping[Rule, HTTPStatus] = {
     Rule.REQUEST_TIMEOUT: HTTPStatus.REQUEST_TIMEOUT,
     Rule.REQUEST_MEDIA_TYPE: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
 }
-"""Rules about HTTP itself: each has a status of its own."""
+"""The HTTP status of each rule about HTTP itself."""
 
 STATUS: Mapping[Rule, HTTPStatus] = MappingProxyType({rule: _OF_HTTP.get(rule, _OF_A_KIND[rule.kind]) for rule in Rule})
 """The status of every rule."""
@@ -115,10 +115,10 @@ SENT_METHOD = "sdcard.method"
 
 
 class FastRoute(APIRoute):
-    """A route whose endpoint takes the request and gives the response.
+    """A route whose endpoint takes a request and returns a response.
 
-    FastAPI describes it, and has nothing to find out or to convert: that would take as long as a look-up. So it has no
-    dependencies, and ``openapi_extra`` says what they would have said.
+    FastAPI only describes it in OpenAPI. It resolves no dependencies and converts no values, which would take as long
+    as a look-up. ``openapi_extra`` documents the parameters.
     """
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -155,8 +155,8 @@ class RouteIndex:
 class HeadAndCors:
     """Middleware for HEAD wherever GET is served, and CORS for public documents.
 
-    An answer to HEAD has the headers of GET and no body (RFC 9110 9.1, 9.3.2). CORS is by path, so refusals of public
-    documents carry it too, and a new public document needs nothing of its own.
+    A response to HEAD has the headers of GET and no body (RFC 9110 9.1, 9.3.2). CORS depends on the path, so it
+    includes refusals of public documents and new public documents.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -181,7 +181,7 @@ class HeadAndCors:
 
 
 def is_public_path(path: str) -> bool:
-    """Whether scripts of any origin may read what is at this path."""
+    """Whether scripts of any origin may read this path."""
     return path.startswith(_PUBLIC_PATHS)
 
 
@@ -195,7 +195,7 @@ BEARER = HTTPBearer(auto_error=False, scheme_name="bearer", description="A token
 
 
 class _Documented(HTTPBasic):
-    """FastAPI's own refuses what it cannot read."""
+    """Documents parameters in OpenAPI without checking them."""
 
     async def __call__(self, request: HTTPConnection) -> None:
         """Do nothing: the dependency only documents."""
@@ -224,7 +224,7 @@ def bind_container(request: Request, container: Container) -> None:
 
 
 async def _container(request: Request) -> Container:
-    """It waits for nothing; but FastAPI would have a thread do what is not ``async``."""
+    """It is ``async`` because FastAPI would otherwise run it in a thread."""
     return container_of(request)
 
 

@@ -41,7 +41,7 @@ def tls_of(settings: Settings) -> ssl.SSLContext | None:
     """Return the TLS context of the settings; None is plain HTTP.
 
     Raises:
-        Misuse, OSError: as ``tls_context``; and for half of what is needed.
+        Misuse, OSError: as ``tls_context``; also when only certificate or key is set.
     """
     if settings.tls_cert and settings.tls_key:
         return tls_context(settings.tls_cert, settings.tls_key)
@@ -56,8 +56,8 @@ def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
     A renewed certificate is read when the registry restarts.
 
     Raises:
-        Misuse: when the key's file is open to others, and for files that hold no certificate, or no key of its own in
-            the clear.
+        Misuse: when others can read the key's file; when a file has no certificate, or no unencrypted key that fits
+            it.
         OSError: when a file cannot be read.
     """
     mode = key.stat().st_mode
@@ -114,12 +114,12 @@ def address_of(listening: socket.socket, scheme: str = "http") -> str:
 def serve(settings: Settings, started: Callable[[str], None] = lambda url: None) -> None:
     """Prepare the database and serve until the process is told to stop.
 
-    The port comes first: a second registry that is started by mistake touches nothing. SIGTERM and SIGINT end it in
-    order: no new connection, what was asked is answered within ``stop_seconds``, the database is closed.
+    The port is opened first, so a second registry that is started by mistake changes nothing. On SIGTERM and SIGINT it
+    accepts no new connection, answers open requests within ``stop_seconds``, and closes the database.
 
     Args:
-        settings: what the operator chose.
-        started: called with the URL once the registry answers there.
+        settings: the operator's settings.
+        started: called with the URL once the registry answers.
 
     Raises:
         Misuse, Refused, OSError: as ``check_fit_to_serve``, ``bind``, ``prepare_keys``, ``build_container``.
@@ -162,9 +162,9 @@ def _ending_well(server: uvicorn.Server) -> Iterator[None]:
 
 @contextmanager
 def running(container: Container, listening: socket.socket) -> Iterator[str]:
-    """A registry in a thread of its own for as long as the block lasts; gives its URL.
+    """Run a registry in a thread during the block; yield its URL.
 
-    Its database is prepared.
+    Its database must be prepared.
     """
     server = _server(container, lambda: None)
     thread = threading.Thread(target=_run, args=(server, listening), name="registry", daemon=True)
@@ -196,12 +196,11 @@ def _server(
 ) -> uvicorn.Server:
     """Create the uvicorn server: no access log, no forwarding headers.
 
-    An access log would hold data that clients send.
+    An access log would contain data from clients.
 
-    Of its two parsers httptools has no bound on a header, and adds to it in time that grows with the square of its
-    length: one client could stop everybody else. h11 has a bound. So have the connections that are served (the others
-    get a plain 503), the time that an idle one is kept (``BoundedProtocol``), and the time that a
-    stop waits for requests under way.
+    The parser is h11, which limits headers. httptools has no limit, and its time grows with the square of a header's
+    length, so one client could block all others. The number of connections is limited (others get a plain 503), as are
+    the time of an idle connection (``BoundedProtocol``) and the time that a stop waits for open requests.
     """
     config = uvicorn.Config(
         create_app(container),

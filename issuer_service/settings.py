@@ -179,10 +179,7 @@ class Settings(BaseSettings):
 
     @property
     def in_development(self) -> bool:
-        """Whether the Issuer's URL leads nowhere but to this machine.
-
-        No other machine can rely on such a registry.
-        """
+        """Whether the Issuer's URL is on loopback: only this machine can use it."""
         return is_loopback(urlsplit(self.issuer_url).hostname or "")
 
     @property
@@ -194,11 +191,11 @@ class Settings(BaseSettings):
 def check_issuer_url(text: str) -> str:
     """Check the URL of an Issuer and return it (SD-JWT VC 4.1).
 
-    It has a scheme, a lower-case host, perhaps a port, and nothing else: ``iss`` is compared as text. Without TLS an
-    attacker on the network could replace the keys that the registry publishes, so plain http is for loopback alone.
+    It has a scheme, a lower-case host and an optional port, because ``iss`` is compared as text. Plain http is for
+    loopback only: without TLS an attacker on the network could replace the published keys.
 
     Raises:
-        Misuse: for anything else.
+        Misuse: for any other URL.
     """
     if not _ORIGIN.fullmatch(text):
         raise Misuse("the issuer is a URL like https://registry.example: no user, path, query, fragment or last slash")
@@ -255,13 +252,13 @@ def read_configuration(
     """Read the settings.
 
     Args:
-        file: the TOML file; None: the one that ``SDCARD_CONFIG`` names, if it does.
-        environment: the process's; ``Settings`` reads it too.
-        options: what a command was given; None: nothing.
+        file: the TOML file; None for the file that ``SDCARD_CONFIG`` names, if set.
+        environment: the environment of the process; ``Settings`` reads it too.
+        options: the options of a command; None for none.
 
     Raises:
-        Misuse: for a setting that is out of bounds or unknown, naming it and never its value; for a file that is not
-            TOML, or holds a secret and is open to others.
+        Misuse: for a setting that is unknown or out of range, with its name but not its value; for a file that is not
+            TOML, or has a secret and can be read by others.
         OSError: when the file cannot be read.
     """
     variables = {name.upper(): value for name, value in environment.items() if name.upper().startswith(PREFIX)}
@@ -322,7 +319,7 @@ def check_fit_to_serve(settings: Settings) -> None:
 
 
 def nearest(name: str, known: Iterator[str] | list[str]) -> str:
-    """A hint at what a misspelt name may have been meant to be."""
+    """Suggest a known name for a misspelt one."""
     found = difflib.get_close_matches(name, list(known), 1)
     return f" (meant: {found[0]}?)" if found else ""
 

@@ -29,13 +29,13 @@ from sdcard.rules import Rule
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """A bearer token as it is kept: by its digest, never its text.
+    """A stored bearer token: its digest, not its text.
 
     Attributes:
         digest: SHA-256 of the text, in hexadecimal.
-        subject: who acts.
-        scopes: what the token is for.
-        limits: kind of limit → what is permitted; a kind that is absent is not limited.
+        subject: the token's subject.
+        scopes: its scopes.
+        limits: kind of limit → permitted values; an absent kind is unlimited.
         created_at, expires_at: Unix seconds; the end is exclusive.
     """
 
@@ -47,7 +47,7 @@ class TokenRow:
     expires_at: int
 
     def is_in_force(self, now: Instant) -> bool:
-        """Whether the token counts at this instant."""
+        """Whether the token is valid at this instant."""
         return Lifetime(self.created_at, self.expires_at).covers(now, MAX_SKEW)
 
 
@@ -57,7 +57,8 @@ class SessionRow:
 
     Attributes:
         digest: SHA-256 of the secret that the browser keeps, in hexadecimal.
-        token: whom it was opened with: scopes and limits as they were then. It ends no later than its token.
+        token: the token of the sign-in, with its scopes and limits at that time. The session ends with the token at the
+            latest.
         created_at, expires_at: Unix seconds; the end is exclusive.
     """
 
@@ -71,7 +72,7 @@ MOST_SESSIONS = 16
 """Of one token; when there is one more, the oldest ends."""
 READ_TOKEN: Read[TokenRow] = TypeAdapter(TokenRow).validate_python
 _CLEARED = 100
-"""Expired rows that one who signs in clears away at most."""
+"""Maximum number of expired rows that a sign-in deletes."""
 
 
 _TOKEN = Lookup(select(*as_stored(tokens)).where(tokens.c.digest == bindparam("digest")))
@@ -94,7 +95,7 @@ def add_token(connection: Connection, token: TokenRow) -> None:
 
 
 def delete_token(connection: Connection, digest: str, at: int) -> None:
-    """Forget a token, if it is there."""
+    """Delete a token if it exists."""
     if connection.execute(delete(tokens).where(tokens.c.digest == digest)).rowcount:
         named = (digest[:NAME_LENGTH],)
         written = WrittenRows(gone={"tokens": named})
@@ -133,10 +134,10 @@ def token_name(token: TokenRow) -> str:
 
 
 async def withdraw_token(database: Database, name: str, now: Instant) -> TokenRow:
-    """Withdraw a token, from the next request on; what was done with it stays done.
+    """Withdraw a token. It fails from the next request on; its earlier changes remain.
 
     Raises:
-        Misuse: there is no token of this name.
+        Misuse: when no token has this name.
     """
     named = [token for token in await database.read(read_tokens) if token_name(token) == name]
     if len(named) != 1:
@@ -147,13 +148,13 @@ async def withdraw_token(database: Database, name: str, now: Instant) -> TokenRo
 
 @lru_cache(1024)
 def _token_of(row: tuple[Any, ...]) -> TokenRow:
-    """Read a row of the look-up, whose columns are in the order of the table."""
+    """Read a token from a row with the table's columns."""
     token = read_row(tokens, dict(zip(tokens.c.keys(), row, strict=True)), READ_TOKEN)
     return replace(token, limits=MappingProxyType(token.limits))
 
 
 def read_tokens(connection: Connection) -> tuple[TokenRow, ...]:
-    """Read all tokens, expired ones too, in the order in which they were made."""
+    """Read all tokens, including expired ones, in the order of their creation."""
     ordered = select(*as_stored(tokens)).order_by(tokens.c.created_at, tokens.c.digest)
     return read_rows(tokens, fetch_as_stored(connection, ordered), READ_TOKEN)
 
@@ -189,7 +190,7 @@ def find_session(connection: Connection, digest: str, at: int) -> SessionRow | N
 
 
 def end_session(connection: Connection, digest: str, at: int) -> None:
-    """Forget a session, if it is there."""
+    """Delete a session if it exists."""
     this = sessions.c.digest == digest
     subject = connection.execute(select(sessions.c.subject).where(this)).scalar()
     if ended := _forget(connection, this):

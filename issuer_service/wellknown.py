@@ -81,7 +81,7 @@ async def status_key_set(container: FromContainer, response: Response) -> KeySet
 
 
 async def published_keys(container: Container, use: KeyUse) -> KeySet:
-    """The keys that others verify with what this use signs."""
+    """Return the published keys of this use."""
     keys = await container.keys.current()
     return KeySet(keys=public_jwks(*keys.published[use])["keys"])
 

@@ -22,7 +22,7 @@ from sdcard.salts import SaltSource
 # ``card``: random. Both are kept with the SD-Card, and by that the registry finds the agent again.
 
 _PURPOSE = b"sd-card subject"
-"""So that nothing else that is made with the registry's secret is ever a pairwise id."""
+"""Separates pairwise ids from all other uses of the registry's secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +80,16 @@ def _named(decided_by: str, past: frozenset[str]) -> str:
 
 
 def discovery_rows(registration: Registration, decided: str, step: int, per: SubjectPer) -> tuple[DiscoveryRow, ...]:
-    """Compute discovery entries of a registration, by the audience of each plan.
+    """Compute the discovery entries of a registration, one for each plan's audience.
 
-    Of two plans for one audience, the first counts.
+    If two plans have the same audience, the first is used.
 
     Args:
-        registration: the request. SD-Cards for discovery are bound to its first key; with pairwise subjects, those of
-            the second context to the second key and so on, as far as there are keys, so that no key links contexts.
+        registration: the request. SD-Cards for discovery are bound to its first key. With pairwise subjects each
+            context has its own key while keys last, so that no key links contexts.
         decided: see ``DiscoveryRow.decided_by``.
         step: the step in seconds on which SD-Cards end.
-        per: for what an agent has one ``sub``.
+        per: the scope of an agent's ``sub``: the agent, a context or an SD-Card.
     """
     rows: dict[Audience, DiscoveryRow] = {}
     keys = registration.keys if per is not SubjectPer.AGENT else registration.keys[:1]

@@ -2,8 +2,8 @@
 
 See decision 0010.
 
-An answer holds SD-Cards whole, which the registry does not keep. So it is kept sealed, for a day, under a key that
-follows from the bearer token: the registry knows only the token's digest, so only the caller has both.
+A response contains complete SD-Cards, which the registry does not store. It is stored for a day, encrypted under a key
+derived from the bearer token. The registry knows only the token's digest, so only the caller can decrypt it.
 """
 
 import hashlib
@@ -56,7 +56,7 @@ IDEMPOTENCY_KEY: dict[str, Any] = {
 _SALTS = 2
 _INFO = b"sd-card kept answer"
 _ZERO = bytes(12)
-"""A nonce that never changes is enough: each answer has a key of its own, from 256 fresh bits."""
+"""A constant nonce is safe, because each response has its own key with 256 fresh bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,9 @@ class IdempotentRequest:
 
     Attributes:
         digest: names subject and Idempotency-Key.
-        request: SHA-256 of what is asked.
-        token: the bearer token that asks.
-        subject: who asks.
+        request: SHA-256 of the request.
+        token: the caller's bearer token.
+        subject: the caller's subject.
     """
 
     digest: str
@@ -82,8 +82,8 @@ def read_idempotent_request(request: Request, caller: Caller, action: str, body:
     Args:
         request: the request, with its headers.
         caller: the authenticated caller.
-        action: what the request does, and to what.
-        body: the request's.
+        action: the operation and its target.
+        body: the body of the request.
 
     Raises:
         Refused: ``request.malformed``.
@@ -114,10 +114,10 @@ async def find_earlier_response(database: Database, asked: IdempotentRequest, no
 def seal_response(
     answer: bytes, asked: IdempotentRequest, salts: SaltSource, now: Instant, bounds: Bounds
 ) -> StoredResponse:
-    """An answer as it is kept.
+    """Encrypt a response for storage.
 
     Raises:
-        Refused: ``limit.bytes`` for one that is too long to be kept.
+        Refused: ``limit.bytes`` for a response that is too long to store.
     """
     if len(answer) > bounds.response_bytes:
         hint = "The answer would be too long to keep: ask for fewer keys or contexts, or without Idempotency-Key."
@@ -158,5 +158,5 @@ def _bound_to(asked: IdempotentRequest) -> bytes:
 
 
 def _digest(*parts: str) -> str:
-    """Digest texts of which the first holds no NUL, or that the caller cannot choose."""
+    """Digest texts, separated by NUL. Only the last may have a NUL of the caller."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()

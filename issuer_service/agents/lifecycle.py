@@ -155,13 +155,13 @@ def remembered(container: Container, agent: AgentRow) -> JsonObject:
 async def list_agents(
     container: Container, caller: Caller, cursor: Sequence[str], limit: Sequence[str], begins: str = ""
 ) -> AgentList:
-    """A page of the caller's agents; of those that the token is for.
+    """List a page of the caller's agents that its token permits.
 
     Args:
         container: the registry.
-        caller: whose.
-        cursor, limit: the values of these parameters of the query.
-        begins: only agents whose ids begin so.
+        caller: the owner of the agents.
+        cursor, limit: query parameters.
+        begins: prefix of the agents' ids.
 
     Raises:
         Refused: ``request.malformed``; ``token.limit``.
@@ -222,7 +222,7 @@ def _read_cursor(given: Sequence[str]) -> str:
 
 
 async def show_agent(container: Container, caller: Caller, agent_id: str) -> AgentShown:
-    """An agent of the caller's, and what was issued for it that has not expired.
+    """Return an agent of the caller with its unexpired SD-Cards.
 
     Raises:
         Refused: ``token.limit``; ``agent.unknown``.

@@ -55,7 +55,7 @@ _LISTED, _ISSUED = TypeAdapter(AgentListed), TypeAdapter(IssuedRow)
 
 
 def _clearing(table: Table) -> Delete:
-    """Deletes some of what has expired; others who do the same pass by."""
+    """Deletes some expired rows; concurrent transactions skip locked rows."""
     expired = select(table.c.digest).where(table.c.expires_at <= _AT).limit(_CLEANED).with_for_update(skip_locked=True)
     return delete(table).where(table.c.digest.in_(expired))
 
@@ -204,7 +204,7 @@ def delete_agent(connection: Connection, deletion: DeletionRow) -> int:
 
 
 def change_statuses(connection: Connection, change: StatusChangeRow) -> int:
-    """Change statuses of an agent's SD-Cards, and what depends on them.
+    """Change the statuses of an agent's SD-Cards, and dependent rows.
 
     Returns: how many SD-Cards changed.
 

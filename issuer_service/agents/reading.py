@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 _CONTEXTS = REQUEST.within("disclosure_contexts")
 _NAMED_TWICE = ("name", "description", "version")
-"""Members that stand in the request and in the card; so does what a format always discloses, as ``agent_id``."""
+"""Members of the request that the card has too, beside those that a format always discloses, such as ``agent_id``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,15 @@ class Terms:
 
     Attributes:
         policy: the contexts on offer.
-        profile: what is in the clear.
+        profile: the profile of the SD-Cards.
         published_keys: thumbprints of keys that no agent may register.
-        issuer_keys: those of the Issuer, next ones and last ones too: it does not vouch for itself.
-        limits: how much work a card may make.
-        now: the present instant; it decides which agreements are in force.
+        issuer_keys: thumbprints of the Issuer's active, next and retired keys. No agent may register one.
+        limits: limits on the work for a card.
+        now: Unix seconds; it determines which agreements are in force.
         step: the step in seconds on which SD-Cards begin and end.
-        card_signers: whose signatures over a card count.
-        issuer: the Issuer's identifier, which proofs of possession are for.
-        proofs: whether there must be such proofs.
+        card_signers: signers of cards that are accepted.
+        issuer: the Issuer's identifier, the audience of proofs of possession.
+        proofs: whether proofs of possession are required.
     """
 
     policy: DisclosurePolicy
@@ -86,19 +86,19 @@ class HolderKey:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A request that can be granted, as far as the request itself tells.
+    """A valid registration request; the database is not consulted yet.
 
     Attributes:
         agent_id: the agent.
         card: its card.
-        keys: one or more, all different.
+        keys: the Holder keys, one or more, all different.
         plans: one for each context and partner, all different.
-        disclose: for each plan the request's own list, if it had one.
-        findings: what a careful author would still mend.
+        disclose: the request's list for each plan, if any.
+        findings: warnings and notes about the card.
         interaction_id: for the audit record.
-        contexts: what was asked for, as it was written.
-        nonce: what the proofs of possession are over, one for each key; None without them.
-        supersedes: what becomes of earlier SD-Cards.
+        contexts: the requested contexts, as written.
+        nonce: the nonce of the proofs of possession; None without proofs.
+        supersedes: what happens to earlier SD-Cards.
     """
 
     agent_id: str
@@ -144,7 +144,7 @@ def read_registration(body: bytes, terms: Terms) -> Registration:
 
 
 def read_request(document: JsonObject, terms: Terms) -> Registration:
-    """Read as ``read_registration``, from a parsed document, such as a renewal's."""
+    """Read as ``read_registration``, from a parsed document."""
     found = _Findings()
     identity = found.attempt(read_section, Identity, document)
     keys = found.attempt(_read_keys, document, terms)
@@ -202,9 +202,9 @@ def _read_key(jwk: Mapping[str, Any], where: Where, terms: Terms) -> HolderKey:
 def _read_proofs(
     document: Mapping[str, Any], identity: Identity | None, keys: Sequence[HolderKey] | None, terms: Terms
 ) -> str | None:
-    """The nonce of the proofs, one for each key; None without them.
+    """Return the nonce of the proofs of possession; None without proofs.
 
-    Whether it is still good, the database knows.
+    There is one proof for each key. The database decides later whether the nonce is valid.
     """
     given, where = read_section(Proofs, document).proofs, REQUEST.within("proofs")
     if identity is None or keys is None:
@@ -227,7 +227,7 @@ def _read_proofs(
 
 
 def _read_proof(proof: str, key: PublicKey, agent_id: str, where: Where, terms: Terms) -> str:
-    """The nonce of a proof; what is wrong with it has its place in the request."""
+    """Verify a proof, and return its nonce; refusals have their place in the request."""
     try:
         return verify_possession(proof, key, terms.issuer, agent_id, terms.now, FreshnessWindow())
     except Refused as refusal:
@@ -260,9 +260,9 @@ def _read_card(document: Mapping[str, Any], identity: Identity | None, terms: Te
 
 
 def _check_agreement(document: Mapping[str, Any], given: Mapping[str, Any], card: Card | None) -> None:
-    """Refuse two places of the request that differ.
+    """Refuse a request whose members contradict its card.
 
-    They leave open which of them the registry vouches for.
+    Otherwise it would be unclear which value the registry vouches for.
     """
     names = dict.fromkeys((*_NAMED_TWICE, *(card.format.always_disclosed if card else ())))
     hint = "The card says something else."

@@ -9,7 +9,7 @@ from issuer_service.status.records import CardRow
 from sdcard.errors import Where
 
 KEPT_SECONDS = 86_400
-"""For which an answer is kept for a caller who asks again."""
+"""How long a response is stored for retries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +46,15 @@ class IssuedNonce:
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """An answer that is kept so that it can be given again, sealed (decision 0010).
+    """A stored response for retries, encrypted (decision 0010).
 
     Attributes:
         digest: of the subject and its Idempotency-Key, in hexadecimal.
-        subject: who asked.
-        request: SHA-256 of what was asked, in hexadecimal.
-        sealed: what only the token that asked can open; None once the agent was deleted.
+        subject: the subject of the request.
+        request: SHA-256 of the request, in hexadecimal.
+        sealed: the response, which only the token of the request can decrypt; None once the agent was deleted.
         expires_at: Unix seconds, exclusive.
-        most_bytes: how much may be kept for one subject.
+        most_bytes: maximum stored for one subject.
     """
 
     digest: str
@@ -143,24 +143,23 @@ class RegistrationRow:
     Attributes:
         at: Unix seconds.
         public_at: Unix seconds from which status lists show that earlier SD-Cards are revoked; 0 if none are.
-        subject: who registers; the owner of a new agent.
+        subject: the caller's subject; it owns a new agent.
         agent_id: the agent.
-        card_format, card: the agent's card document, as JSON text; it takes the place of an earlier one.
-        card_version, content: the version that the card says, and a digest of what is in it: a card that takes the
-            place of another one has another version.
-        keys: Holder keys, which from now on belong to this agent alone.
-        batch_id: names what was issued together.
-        kid: the key that signed all of it.
-        cards: what was issued.
+        card_format, card: the agent's card as JSON text, which replaces an earlier one.
+        card_version, content: the card's version and the digest of its content. Changed content needs a new version.
+        keys: Holder keys, which now belong to this agent alone.
+        batch_id: the id of the Batch.
+        kid: the key that signed the Batch.
+        cards: the issued SD-Cards.
         disclosed, interaction_id: for the audit record; see ``AuditRow``.
-        event: what is recorded: a registration, a renewal, a change of keys.
+        event: the audit event: a registration, a renewal or a change of keys.
         asked: the contexts and public keys, as JSON text, for renewals.
-        possession: whether the agent has shown that it holds these keys.
-        nonce: the nonce of the proofs that came with it; it is used up.
-        supersedes: what becomes of the agent's earlier SD-Cards.
-        made_from: the Batch that must still be the agent's last one; None: whatever it is.
+        possession: whether the agent proved possession of these keys.
+        nonce: the nonce of the proofs, which is consumed.
+        supersedes: what happens to the agent's earlier SD-Cards.
+        made_from: the Batch that must still be the agent's last; None for any.
         answer: the response that a retry with the same Idempotency-Key receives.
-        discovery: where the agent is found from now on, and nowhere else.
+        discovery: the agent's discovery entries, which replace all earlier ones.
     """
 
     at: int

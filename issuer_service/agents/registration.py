@@ -43,21 +43,21 @@ _ATTEMPTS = 5
 """A registration that loses a race for status entries, or against a change of keys, is signed again. Two races in a
 row are rare: entries are random, and keys change seldom."""
 _MARKS = (b",", b"[", b"{")
-"""Before each value stands one of them, and sometimes a name."""
+"""One of these bytes precedes each value of a JSON text."""
 _DISCLOSURES_PER_CARD = 16
 """As long as it takes to make so many, an SD-Card takes with none: it is signed, and has an answer and rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Input of new SD-Cards.
+    """Input for new SD-Cards.
 
     Attributes:
-        event: what is recorded.
-        possession: whether the keys were proven, now or when they were registered.
-        made_from: the Batch that must still be the agent's last one, for what is made from the agent as it was.
-        asked: the request, if its answer is to be kept.
-        nonce: the nonce of the proofs, to be used up.
+        event: the audit event.
+        possession: whether possession of the keys was proved, now or at their registration.
+        made_from: the Batch that must still be the agent's last, for a change that starts from it.
+        asked: the request, if its response is stored for retries.
+        nonce: the nonce of the proofs, to be consumed.
     """
 
     event: AuditEvent
@@ -72,18 +72,19 @@ async def register_agent(
 ) -> bytes:
     """Register an agent and issue its Batch.
 
-    Gives the answer: a ``Registered`` in JSON.
-
     Args:
         container: the registry.
-        caller: who asks.
-        body: what for.
-        asked: when it came with an Idempotency-Key; the answer is then the same for each that comes.
+        caller: the authenticated caller.
+        body: the body of the request.
+        asked: the retriable request, if it has an Idempotency-Key. Retries get the same response.
+
+    Returns:
+        A ``Registered`` in JSON.
 
     Raises:
-        Refused: for every reason in the request at once; then for what the token does not cover; then
-            ``agent.taken``, ``agent.version-reused``, ``key.bound-elsewhere``, ``proof.nonce``, ``idempotency.…``,
-            ``signer.unavailable`` or ``store.unavailable``. Nothing is written then.
+        Refused: for all faults of the request at once; then ``token.limit``; then ``agent.taken``,
+            ``agent.version-reused``, ``key.bound-elsewhere``, ``proof.nonce``, ``idempotency.…``,
+            ``signer.unavailable`` or ``store.unavailable``. Nothing is written.
     """
     now = container.clock.now()
     if asked is not None:
@@ -196,11 +197,11 @@ def issue_batch(
     statuses: Sequence[StatusRow],
     now: Instant,
 ) -> tuple[RegistrationRow, bytes]:
-    """Make the Batch with these status entries: the rows to write, the response.
+    """Make a Batch with these status entries, and its response.
 
     Args:
         container, caller, registration, change, now: as for ``issue``.
-        keys: the registry's, one of which signs.
+        keys: the registry's keys; the active one signs.
         subjects: see ``subjects_of``.
         statuses: an entry for each SD-Card.
     """
@@ -359,7 +360,7 @@ def asked_for(registration: Registration) -> str:
 
 
 def content_of(card: Card) -> str:
-    """A digest of what a card says, in whatever order its members stand."""
+    """Digest a card's content, independent of the order of its members."""
     return hashlib.sha256(json.dumps(card.document, sort_keys=True).encode()).hexdigest()
 
 

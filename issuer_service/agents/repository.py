@@ -130,12 +130,12 @@ def registered_as(new: RegistrationRow) -> RegisteredRow:
 
 
 def record_registration(connection: Connection, new: RegistrationRow, secret: bytes) -> StoredResponse | None:
-    """Write a registration, or return the response that its idempotency key has.
+    """Write a registration, or return the stored response of its Idempotency-Key.
 
     Raises:
-        Refused: ``agent.taken``, or ``key.bound-elsewhere`` at each such key; ``proof.nonce``; ``limit.bytes`` when
-            there is no room for the response.
-        StatusTaken: when another process has taken a status entry.
+        Refused: ``agent.taken``; ``key.bound-elsewhere`` at each key of another agent; ``proof.nonce``; ``limit.bytes``
+            when the response cannot be stored.
+        StatusTaken: when another process took a status entry.
         KeyNotInUse: when the key that signed is no longer in use.
         AgentChanged: when ``made_from`` is not the agent's last Batch.
     """
@@ -220,10 +220,10 @@ def write_all(connection: Connection, news: Sequence[RegistrationRow], secret: b
 def _claim_agent(connection: Connection, new: RegistrationRow) -> tuple[Row, bool]:
     """Claim an agent id and its other spellings for the first subject.
 
-    People would mix up the other spellings. Returns the row, and whether it is new.
+    People would confuse the other spellings. Returns the row, and whether it is new.
 
-    The first statement that finds a row to write takes it, so that of two registrations the second sees all of the
-    first. Two who register an agent first meet at the primary key, and who is second does it all again.
+    The statement locks the row, so a concurrent registration sees the complete first one. Two first registrations of an
+    agent conflict at the primary key, and the second is retried.
     """
     values = {
         "card_format": new.card_format,
@@ -261,9 +261,9 @@ def _claim_agent(connection: Connection, new: RegistrationRow) -> tuple[Row, boo
 def _claim_keys(connection: Connection, new: RegistrationRow) -> list[str]:
     """Claim Holder keys, each of which belongs to one agent.
 
-    With two agents, a key would link them and let one speak for the other.
+    A key of two agents would link them and let one act for the other.
 
-    Returns: the thumbprints that were bound now.
+    Returns: the thumbprints of keys that are new.
     """
     values = [
         {"thumbprint": thumbprint, "agent_id": new.agent_id, "bound_at": new.at}

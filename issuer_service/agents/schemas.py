@@ -57,7 +57,7 @@ InteractionId: TypeAlias = Annotated[
     str, StringConstraints(min_length=1, max_length=MAX_INTERACTION, pattern=f"^{INTERACTION_PATTERN}$")
 ]
 Stored: TypeAlias = Annotated[str, StringConstraints(max_length=256, pattern=r"^[^\x00]*$")]
-"""What is looked for among stored texts, none of which has a NUL: PostgreSQL takes none."""
+"""A text that is compared with stored texts. It has no NUL, because PostgreSQL stores none."""
 Partner: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=MOST_PARTNER)]
 Jwk: TypeAlias = dict[str, Any]
 Jwks: TypeAlias = Annotated[list[Jwk], Field(min_length=1, max_length=MOST_KEYS)]
@@ -76,7 +76,7 @@ def without_nulls(schema: dict[str, Any]) -> None:
 
 
 def with_one_kind_of_key(schema: dict[str, Any]) -> None:
-    """Say in the JSON Schema too that one of the two members is there."""
+    """Require one of the two members in the JSON Schema too."""
     without_nulls(schema)
     schema["oneOf"] = [{"required": ["public_key"]}, {"required": ["public_keys"]}]
 
@@ -230,7 +230,7 @@ def _finding(kind: str, place: Iterable[str | int]) -> Finding:
 class AgreementShown(BaseModel):
     """The agreement that decided what an SD-Card can show.
 
-    Nothing in the SD-Card itself tells of it.
+    The SD-Card does not contain it.
     """
 
     partner: str

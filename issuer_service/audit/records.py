@@ -24,7 +24,7 @@ NEVER = 2**62
 class StatusRun(NamedTuple):
     """Status entries of one list for one Batch and context, and their status.
 
-    ``expires_at``: Unix seconds, exclusive. A change of statuses leaves alone what expired long ago.
+    ``expires_at``: Unix seconds, exclusive. Changes of statuses do not affect entries that expired long ago.
     """
 
     context: str
@@ -79,7 +79,7 @@ class StateVerdict:
 # -- Audit records as they go into the chain and come out of it -------------------------------------------------------
 
 AuditFound: TypeAlias = "tuple[int, JsonObject | None]"
-"""The number of an audit record, and the record; None when what is stored is no record at all."""
+"""The number of an audit record, and the record; None when the stored bytes are not a record."""
 
 
 class AuditEvent(StrEnum):
@@ -132,17 +132,17 @@ class AuditRow:
     """An event of the audit record: names and times, never a value of a card.
 
     Attributes:
-        event: what.
+        event: the kind of event.
         at: Unix seconds.
-        subject: who did it; empty for commands on the registry's database.
-        agent_id: to which agent; empty where it is about the registry's own keys.
-        batch_id: to which Batch; empty where it is none or all.
-        disclosed: context, and after a space the partner where an agreement decided → the claims that its SD-Cards can
-            show, as paths. Of a change of keys: use → the keys. Of a delegation: ``chain``, ``scopes``, ``token``.
-        interaction_id: in which interaction, where the caller said so (SDC-13).
-        possession: of something issued, whether the agent has shown that it holds the keys.
-        supersedes: of something issued, what became of earlier SD-Cards.
-        written: the rows that the same transaction wrote and deleted. The record keeps digests of them.
+        subject: the subject that caused it; empty for commands on the registry's database.
+        agent_id: the agent; empty for the registry's own keys.
+        batch_id: the Batch; empty for none or all.
+        disclosed: the context, and after a space the partner of the agreement → the claims that its SD-Cards can show,
+            as paths. For a change of keys: use → the keys. For a delegation: ``chain``, ``scopes``, ``token``.
+        interaction_id: the interaction that the caller named (SDC-13).
+        possession: for issuance, whether the agent proved possession of the keys.
+        supersedes: for issuance, what happened to earlier SD-Cards.
+        written: the rows that the transaction wrote and deleted. The record contains their digests.
     """
 
     event: AuditEvent

@@ -82,7 +82,7 @@ async def make_checkpoint(
     Nothing is appended if the head is still the last checkpoint.
 
     Raises:
-        Refused: ``store.unavailable``; ``audit.head-differs`` when there is no head.
+        Refused: ``store.unavailable``; ``audit.head-differs`` when the head is missing.
         OSError: when the file cannot be written.
     """
     head = await database.read(repository.read_head)
@@ -104,11 +104,11 @@ def append_line(file: Path, text: str) -> None:
 
     A missing file is created with permissions for its owner alone.
 
-    A line is one write at the end, so that several processes can share the file, and what a full disk cut short is
-    never joined with the next line. Who looks while another one writes may add an empty line, which means nothing.
+    Several processes can share the file, because a line is one write at the end. A line that a full disk truncated is
+    ended before the next one. Concurrent writers can therefore add an empty line, which readers ignore.
 
     Raises:
-        OSError: when it was not written whole.
+        OSError: when the line was not written completely.
     """
     with open(os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "rb", buffering=0) as opened:
         size = os.fstat(opened.fileno()).st_size
@@ -127,8 +127,8 @@ async def verify_database(
 ) -> Verdict:
     """Verify the whole chain, and report the number of each record.
 
-    Records are never changed and a record is never there without its head, so pages need no common transaction: what
-    was written since the first ones were read is read too, up to a head that is asked for afterwards.
+    The pages are read in separate transactions. This is safe, because records never change and each is written together
+    with the head. The head is read last, and the chain is verified up to it.
 
     Raises:
         Refused: ``store.unavailable``.
@@ -180,7 +180,7 @@ async def _follow(
 
 
 async def find_records(database: Database, query: AuditQuery) -> AsyncIterator[AuditFound]:
-    """All records of a query, whose limit is how many are read at once.
+    """Return all records of a query, in pages of the query's limit.
 
     Raises:
         Refused: ``store.unavailable``.

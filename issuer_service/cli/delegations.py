@@ -1,4 +1,4 @@
-"""``sdcard grants`` and ``sdcard approvals``: who may delegate what."""
+"""``sdcard grants`` and ``sdcard approvals``: permissions to delegate."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -29,12 +29,12 @@ approvals = typer.Typer(no_args_is_help=True)
 
 @grants.callback()
 def _grants() -> None:
-    """Say which scopes may be handed to which agent."""
+    """Manage the scopes that an agent may receive by delegation."""
 
 
 @approvals.callback()
 def _approvals() -> None:
-    """Approve or deny what waits for a person."""
+    """Decide on delegations that need a person's approval."""
 
 
 @grants.command("add")
@@ -124,7 +124,7 @@ def remove(
 
 @approvals.command("list")
 def list_approvals(database_url: DatabaseUrl = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
-    """List what waits for a person, the oldest first. Example: sdcard approvals list"""
+    """List requests for approval, the oldest first. Example: sdcard approvals list"""
     now = int(SystemClock().now())
     rows = _on(lambda database: _all_waiting(database, now), database_url, config)
     if as_json:

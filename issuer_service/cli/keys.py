@@ -161,7 +161,7 @@ def rotate(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let the next key take the place of the active one, which stays published.
+    """Activate the next key. The former active key stays published.
 
     Example: sdcard keys rotate cards
     """
@@ -217,9 +217,9 @@ def remove(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove a key that others may have, at once: what it signed counts no more.
+    """Remove a compromised key at once. Its signatures become invalid.
 
-    Says what breaks, and asks.
+    Lists the consequences, and asks for confirmation.
 
     Example: sdcard keys remove 0fXxVtIjNtAJvaeM9Nf4n9ZDHoQCj-3zIkSPj5SlIeI --yes
     """

@@ -29,7 +29,7 @@ DatabaseUrl = Annotated[str | None, typer.Option("--database-url", help="As for 
 
 
 def read_settings(config: Path | None = None, /, **options: object) -> "Settings":
-    """Read the settings: from options, else the environment, else a TOML file.
+    """Read each setting from an option, else the environment, else a TOML file.
 
     Raises:
         Misuse, OSError: as ``read_configuration``.

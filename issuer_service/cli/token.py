@@ -129,7 +129,7 @@ def withdraw(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Withdraw a token, from the next request on; what was done with it stays.
+    """Withdraw a token. It fails from the next request on; its earlier changes remain.
 
     Example: sdcard token withdraw 2744ccd10c7533bd
     """

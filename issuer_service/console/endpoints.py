@@ -103,12 +103,12 @@ def _shortened(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something to be confirmed.
+    """An action that the user confirms.
 
     Attributes:
-        verb, done: what it is called, and what it has been once it is done.
-        means: what follows from it, in a sentence or two.
-        final: whether nothing leads back.
+        verb, done: its verb as infinitive and as past participle.
+        means: its consequences, in a sentence or two.
+        final: whether it is irreversible.
     """
 
     verb: str
@@ -237,7 +237,7 @@ def _way_in(request: Request, container: Container, status: HTTPStatus, complain
 
 @router.post("/sign-out")
 async def sign_out(request: Request, container: FromContainer, _: FromForm) -> Response:
-    """End the session, here and wherever else its cookie may be."""
+    """End the session in every browser that has its cookie."""
     await close_session(request, container)
     answer = see_other(SIGN_IN)
     forget(answer, COOKIE)
@@ -255,7 +255,7 @@ async def who(session: FromSession) -> Response:
 
 @router.get("/agents")
 async def agents(request: Request, container: FromContainer, session: FromSession) -> Response:
-    """The caller's agents, in pages, or those whose ids begin in some way."""
+    """Show a page of the caller's agents, optionally with a prefix of their ids."""
     caller, query = session.caller(Scope.AGENTS_MANAGE), request.query_params
     begins = lenient_token(query.get("begins", "")).removeprefix(AGENT)
     first = "cursor" not in query
@@ -266,7 +266,7 @@ async def agents(request: Request, container: FromContainer, session: FromSessio
 
 
 def _ask_again(request: Request, template: str, session: Session, complaint: str, **values: object) -> Response:
-    """The page with its form as it was sent, and what is wrong with it."""
+    """Show the submitted form again, with its faults."""
     request_context_of(request.scope).rule = Rule.REQUEST
     return page(template, session, STATUS[Rule.REQUEST], complaint=complaint, **values)
 

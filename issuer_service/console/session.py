@@ -36,7 +36,7 @@ from sdcard.rules import Rule
 
 COOKIE = "__Host-sdcard-console"
 FIRST_COOKIE = "__Host-sdcard-console-sign-in"
-"""A session before sign-in: it binds the form to the browser, and to nothing else."""
+"""A session before sign-in, which only binds the form to the browser."""
 CSRF_FIELD = "csrf"
 SESSION_SECONDS = 3_600
 FIRST_SECONDS = 900
@@ -50,9 +50,9 @@ class Session:
     """A signed-in user.
 
     Attributes:
-        token: what they came with, as it is now.
+        token: the token of the sign-in, in its present state.
         expires_at: Unix seconds, exclusive.
-        csrf: what forms of this session carry.
+        csrf: the CSRF token of this session's forms.
     """
 
     token: TokenRow
@@ -60,7 +60,7 @@ class Session:
     csrf: str = field(repr=False)
 
     def may(self, scope: Scope) -> bool:
-        """Whether pages offer what needs this scope."""
+        """Whether pages offer the actions of this scope."""
         return scope in self.token.scopes
 
     @property
@@ -130,7 +130,7 @@ async def close_session(request: Request, container: Container) -> None:
 def check_form(request: Request, container: Container, secret: str | None, given: str) -> None:
     """Refuse a form that does not come from one of our pages in this browser.
 
-    Two locks: what the browser says of where the form was, and a value that only our pages know.
+    Two independent checks: the origin that the browser reports, and the CSRF token.
 
     Raises:
         Refused: ``console.forged``.
@@ -259,7 +259,7 @@ class PageRoute(APIRoute):
     """Answers refusals as people expect them."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """FastAPI's handler, and what it refuses."""
+        """Wrap FastAPI's handler, and answer refusals."""
         handler = super().get_route_handler()
 
         async def handle(request: Request) -> Response:

@@ -32,15 +32,14 @@ _PATIENCE = 60.0
 
 
 def back_up(url: str, file: Path) -> int:
-    """Copy a SQLite database to a new file, mode 0600; gives its size in bytes.
+    """Copy a SQLite database to a new file, mode 0600; return its size in bytes.
 
-    Writers go on meanwhile.
-
-    The copy is one state of the database: every transaction is in it or is not. The file appears when it is whole.
+    Writers are not blocked. The copy contains each transaction completely or not at all. The file appears when it is
+    complete.
 
     Raises:
-        Misuse: when there is something of this name; for PostgreSQL and memory; when it cannot be written, or what was
-            copied is damaged.
+        Misuse: when the file exists; for PostgreSQL and databases in memory; when the file cannot be written, or the
+            copy is damaged.
         Refused: ``store.unavailable`` when the database cannot be read.
         OSError: when the folder cannot be written to.
     """

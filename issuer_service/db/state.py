@@ -38,10 +38,10 @@ class Compared:
 
     Attributes:
         table: the table.
-        name: row → what records call it. Rows of one name are compared together.
-        order: the columns that sort the rows of one name.
-        apart: columns that are compared in another way → how.
-        columns: the columns that records have digests of, in order.
+        name: row → its name in audit records. Rows with the same name are compared together.
+        order: the columns that sort the rows of a name.
+        apart: columns that are compared in another way → that way.
+        columns: the columns whose digests are in audit records, in order.
     """
 
     table: Table
@@ -56,7 +56,7 @@ class Compared:
 
 
 def hidden_name(key: bytes, table: str, value: object) -> str:
-    """Name a row whose own name links an SD-Card to an agent."""
+    """Replace a row's name that would link an SD-Card to an agent."""
     digest = hashlib.blake2b(f'["name","{table}",{_json(value)}]'.encode(), key=key, digest_size=SIZE).digest()
     return _text(digest)
 
@@ -113,7 +113,7 @@ REPLAYED: Mapping[str, Mapping[str, str]] = {
     },
     "discovery_postings": {"term": "the terms of the row of discovery_cards", "position": "the row of discovery_cards"},
 }
-"""Tables whose rows follow from events, or from other tables that are compared → column → from what."""
+"""Table → column → its source. These rows follow from audit events, or from other tables that are compared."""
 
 NOT_COMPARED: Mapping[str, Mapping[str, str]] = {
     "answers": dict.fromkeys(
@@ -157,7 +157,7 @@ def pack(key: bytes, compared: Compared, name: str, rows: Sequence[Row]) -> byte
 
 
 def differing(compared: Compared, one: bytes, other: bytes) -> list[str]:
-    """The columns whose digests differ."""
+    """Return the columns whose digests differ."""
     places = enumerate(compared.columns)
     return [name for at, name in places if one[at * SIZE : at * SIZE + SIZE] != other[at * SIZE : at * SIZE + SIZE]]
 
@@ -285,7 +285,7 @@ class Replay:
             raise Malformed from error
 
     def _begin(self, sequence: int) -> None:
-        """Forget what records before the adoption say."""
+        """Discard the state of records before the adoption."""
         self.adopted = sequence
         for table in ("expected", "bound", "entries"):
             self.kept.execute(f"DELETE FROM {table}")
@@ -312,9 +312,9 @@ class Replay:
     def _change(
         self, sequence: int, event: AuditEvent, agent: str, at: int, public: int | None, **narrower: str
     ) -> None:
-        """Replay a change of statuses as the registry made it.
+        """Replay a change of statuses.
 
-        It is of one agent, and of SD-Cards that had not expired long ago.
+        It affects one agent's SD-Cards that had not expired long before.
         """
         before, after = STATUS_CHANGES[event]
         values = {"sequence": sequence, "agent": agent, "at": at, "public": public, "after": int(after)}

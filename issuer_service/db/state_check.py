@@ -234,7 +234,7 @@ class _Comparison:
             yield {name: _value(kind, value) for (name, kind), value in zip(kinds, row, strict=True)}
 
     def _take(self, table: str, names: tuple[str, ...], values: tuple[Any, ...], wanted: str) -> tuple[Any, ...] | None:
-        """Take what is expected of a row, which is not expected again."""
+        """Remove and return the expected state of a row."""
         these = " AND ".join(f"{name} = ?" for name in names)
         if any(isinstance(value, bytes | float) for value in values):
             return None
@@ -305,7 +305,7 @@ def adopt(connection: Connection, at: int) -> None:
     """Make the key of the digests, and record the state of an older database.
 
     Args:
-        connection: in a transaction; nothing else may write until it ends.
+        connection: in a transaction that blocks all other writers.
         at: Unix seconds.
     """
     unkeyed = update(audit_head).where(audit_head.c.state_key.is_(None))

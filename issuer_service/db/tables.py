@@ -1,4 +1,4 @@
-"""The tables, for SQLite and PostgreSQL alike.
+"""The tables, for SQLite and PostgreSQL.
 
 Constraints, not code, make owners and key bindings unique.
 """
@@ -67,7 +67,7 @@ agents = Table(
     Column("deleted_at", BigInteger),
     Index("ix_agents_subject", "subject", "agent_id"),
 )
-"""A row stays when its agent is deleted: id and subject, so that no other subject gets them, and an empty card."""
+"""When an agent is deleted, its row stays with id, subject and an empty card, so that no other subject gets the id."""
 
 holder_keys = Table(
     "holder_keys",
@@ -112,10 +112,10 @@ status_lists = Table(
     Column("list_id", StoredText(32), primary_key=True),
     Column("slot", SmallInteger, unique=True),
 )
-"""``slot``: which of the open lists it is; null when it is closed, and gives out no more entries."""
+"""``slot``: the number of an open list; null for a closed list, which assigns no more entries."""
 
 CHANGED = text("(status <> 0 OR public_at IS NOT NULL)")
-"""That an entry is not as it was given: what a list is published from, by an index of its own."""
+"""Selects entries whose status changed since they were assigned, with an index. Lists are published from them."""
 
 status_entries = Table(
     "status_entries",
@@ -128,10 +128,10 @@ status_entries = Table(
     Column("public_at", BigInteger),
     Index("ix_status_entries_changed", "list_id", sqlite_where=CHANGED, postgresql_where=CHANGED),
 )
-"""Entries that were given to an SD-Card, once each; ``expires_at`` is the SD-Card's. An entry is never used again: it
-stays until all entries of its list have expired, and then the list goes too.
+"""Entries that were assigned to an SD-Card, with its ``expires_at``. An entry is never assigned again. It is deleted
+with its list, when all entries of the list have expired.
 
-The list shows ``status`` from ``public_at`` on, and ``shown`` before. Both are null while nothing has changed.
+The list shows ``status`` from ``public_at`` on, and ``shown`` before. Both are null until the first change.
 """
 
 used_nonces = used_nonces_table("used_nonces", metadata)
@@ -173,8 +173,8 @@ audit = Table(
         postgresql_where=text("interaction_id IS NOT NULL"),
     ),
 )
-"""Append-only: nothing updates or deletes a row. ``digest`` is over all the others; ``previous`` is the last row's.
-``state``: digests of the rows that the same transaction wrote, as JSON text; see ``stores/state``.
+"""Append-only: no row is updated or deleted. ``digest`` covers all other columns; ``previous`` is the digest of the
+previous row. ``state``: digests of the rows of the same transaction, as JSON text; see ``db/state.py``.
 """
 
 audit_head = Table(
@@ -237,9 +237,9 @@ discovery_cards = Table(
     Column("sd_card", StoredText(), nullable=False),
     Column("subject", StoredText(64)),
 )
-"""By whom an agent is found: one row for each context, and for *federation* each partner. ``sd_card`` is empty until
-discovery first returns it. ``subject``: the pairwise id in it; NULL for the agent's own. ``terms``: the terms of its
-rows below, eight bytes each, to find those rows again.
+"""Audiences that can find an agent: one row for each context, and in *federation* for each partner. ``sd_card`` is
+empty until discovery first returns it. ``subject``: its pairwise id; NULL for the agent's id. ``terms``: the hashes of
+its search terms, eight bytes each, to find their rows again.
 """
 
 discovery_postings = Table(
@@ -263,7 +263,7 @@ grants = Table(
     Column("expires_at", BigInteger, nullable=False),
     UniqueConstraint("delegator", "target"),
 )
-"""A grant is added and removed, and never changed: a token counts for as long as the grant that it was issued by."""
+"""Grants are added and removed, never changed. A token is valid only while the grant that permitted it exists."""
 
 delegations = Table(
     "delegations",
@@ -319,7 +319,7 @@ sessions = Table(
     Column("created_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False, index=True),
 )
-"""Who is signed in at the console: by the digest of what the browser keeps, and that of the token they came with."""
+"""Sessions of the console: the digest of the cookie, and the digest of the token of the sign-in."""
 
 
 # -- Resolution of pairwise ids, from the SD-Cards that have them -----------------------------------------------------

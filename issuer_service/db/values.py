@@ -158,7 +158,7 @@ def fetch_as_stored(connection: Connection, asked: Select[Any]) -> list[RowMappi
 def read_page(connection: Connection, table: Table, asked: Select[Any], count: int, read: Read[_T]) -> tuple[_T, ...]:
     """Fetch and read so many rows.
 
-    Rows that cannot be read do not count, so a page is full while there are more.
+    Unreadable rows are skipped, and the page is filled with later rows.
     """
     found, seen = list[_T](), 0
     while len(found) < count:
@@ -210,7 +210,7 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _left_out(table: Table, row: Mapping[str, Any] | RowMapping) -> Refused:
-    """Log the name of a row, and never what it says."""
+    """Log the name of a row, never its content."""
     name = str(next(iter(row.values())))[:16]
     _log.error("left out: a row of %s that cannot be read: %s", table.name, ascii(name))
     return Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))

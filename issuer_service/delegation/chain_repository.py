@@ -1,7 +1,7 @@
-"""Chains of delegated tokens in the database, and what ends one.
+"""Chains of delegated tokens in the database, and checks of their validity.
 
-A chain counts while each of its links does: the access token that it began with, the tokens in between, the grants they
-were issued by, the SD-Cards that were shown, and the agents. All of that is looked at where it is, whenever it matters.
+A chain is valid while each part is: the first access token, the tokens in between, their grants, the presented
+SD-Cards, and the agents. Each check reads all of them.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,8 @@ from sdcard.status_list import StatusValue
 
 AGENT = "agent:"
 _KEPT = 30 * 86_400
-"""Seconds for which what has ended is kept: a clock that is ahead by less deletes nothing that still counts."""
+"""Seconds for which expired rows are kept, so that a clock that is ahead by less deletes nothing that is still
+valid."""
 _CLEARED = 100
 """Rows that one write clears away at most."""
 
@@ -129,7 +130,7 @@ def find_links(connection: Connection, token_id: str) -> tuple[LinkRow, ...]:
 
 
 def check_chain(connection: Connection, exchange: ExchangeRow) -> None:
-    """Refuse a link to a chain that does not count, or that would not."""
+    """Refuse a new link if its chain is or would be invalid."""
     parents = exchange.link.parents
     before = find_links(connection, parents[-1]) if parents else ()
     if len(before) < len(parents):

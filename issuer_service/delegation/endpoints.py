@@ -46,7 +46,7 @@ class _OAuthRoute(APIRoute):
     """Answers refusals as OAuth clients expect them."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """FastAPI's handler, and what it refuses."""
+        """Wrap FastAPI's handler, and answer refusals."""
         handler = super().get_route_handler()
 
         async def handle(request: Request) -> Response:

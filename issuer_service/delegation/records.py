@@ -21,14 +21,14 @@ class GrantExists(Exception):
 
 @dataclass(frozen=True, slots=True)
 class GrantRow:
-    """A grant of the operator: what a delegator may delegate to a target.
+    """A grant of the operator: scopes that a delegator may delegate to a target.
 
     Attributes:
-        grant_id: names it.
+        grant_id: the id.
         delegator: ``agent:`` and an agent's id, or the subject of a token.
         target: ``agent:`` and an agent's id.
-        scopes: what may be handed on.
-        sensitive: those of them for which a person has to approve each time.
+        scopes: the scopes that may be delegated.
+        sensitive: the scopes that a person must approve each time.
         created_at, expires_at: Unix seconds; the end is exclusive.
     """
 
@@ -43,17 +43,17 @@ class GrantRow:
 
 @dataclass(frozen=True, slots=True)
 class LinkRow:
-    """A link of a chain: one exchange, and the token that came out of it.
+    """A link of a chain: one exchange and its token.
 
     Attributes:
-        token_id: its ``jti``.
-        parents: those of the links before it, the first one first.
-        root: with what the chain began: ``opaque:`` or ``jwt:`` and the digest of an access token; empty: an SD-Card.
-        actor: who handed on.
-        target: to which agent, with ``agent:``.
+        token_id: the token's ``jti``.
+        parents: the ``jti`` values of earlier links, the first one first.
+        root: the start of the chain: ``opaque:`` or ``jwt:`` and the digest of an access token; empty for an SD-Card.
+        actor: the party that delegated.
+        target: the agent that received the token, with ``agent:``.
         grant_id: the grant that permits it.
-        proof: digest of the SD-Card that an agent showed for it; empty when none was shown.
-        client: the subject that asked.
+        proof: digest of the SD-Card that the actor presented; empty if none.
+        client: the subject of the request.
         issued_at, expires_at: Unix seconds.
     """
 
@@ -74,16 +74,16 @@ class ApprovalRow:
     """A request for a person's approval of an exchange.
 
     Attributes:
-        approval_id: names it; the client repeats its request with it.
-        client: the subject that asked.
-        parties: the chain: the subject, then those who act, in order.
-        target: the agent that the token would be for.
-        scopes: what it would be for, sorted.
+        approval_id: the id, with which the client repeats its request.
+        client: the subject of the request.
+        parties: the chain: the subject, then the actors, in order.
+        target: the agent that would receive the token.
+        scopes: the scopes of the token, sorted.
         interaction_id: the interaction, if any.
-        state: where it is in its life.
-        asked_at, expires_at: Unix seconds; approved and used before the end, or never.
-        decided_by: who approved or denied it.
-        owners: the owners of the agents of the exchange when it was asked for, sorted.
+        state: waiting, approved, denied or used.
+        asked_at, expires_at: Unix seconds. An approval can be used only before it expires.
+        decided_by: the subject that approved or denied it.
+        owners: the owners of the agents of the exchange at the time of the request, sorted.
     """
 
     approval_id: str
@@ -105,11 +105,11 @@ class ExchangeRow:
 
     Attributes:
         at: Unix seconds.
-        link: what is issued.
+        link: the new link.
         parties, scopes, interaction_id: of the chain, for the audit record.
-        nonce: the nonce that an SD-Card was shown with; used up with the exchange.
-        proof: digest of the DPoP proof of the request, and until when to remember it; used up with it.
-        approval: what has to be approved: the answer to it is used up with it.
+        nonce: the nonce of the presented SD-Card, which is consumed.
+        proof: digest of the request's DPoP proof, and the end of its single use.
+        approval: the approval that the exchange needs, which is consumed.
     """
 
     at: int
@@ -141,10 +141,10 @@ class RevocationRow:
 
     Attributes:
         at: Unix seconds.
-        client: the subject that asks.
-        kind: what token: ``delegated``, ``opaque`` or ``jwt``.
+        client: the subject of the request.
+        kind: the kind of token: ``delegated``, ``opaque`` or ``jwt``.
         token: its ``jti``, or its digest.
-        expires_at: the instant from which the row is not needed.
+        expires_at: Unix seconds, from which the row is not needed.
     """
 
     at: int

@@ -58,9 +58,9 @@ def waiting(at: int) -> tuple[ColumnElement[bool], ...]:
 def list_waiting(
     connection: Connection, at: int, count: int, after: tuple[int, str] | None = None, client: str | None = None
 ) -> tuple[ApprovalRow, ...]:
-    """Give approvals that wait for a decision, from an instant and name on.
+    """List approvals that wait for a decision, from an instant and name on.
 
-    Rows that cannot be read do not count.
+    Unreadable rows are skipped.
     """
     order = approvals.c.asked_at, approvals.c.approval_id
     asked = select(*as_stored(approvals)).where(*waiting(at)).order_by(*order)
@@ -81,7 +81,7 @@ def find_waiting(connection: Connection, approval_id: str, at: int) -> ApprovalR
 def ask_approval(connection: Connection, exchange: ExchangeRow) -> ApprovalRow:
     """Request an approval, if everything else permits the exchange.
 
-    A repeated request returns the open approval. No nonce or proof is used up.
+    A repeated request returns the open approval. No nonce or proof is consumed.
 
     Raises:
         Refused: as ``record_exchange``; ``rate.exceeded`` when the client has requested too many.
@@ -179,7 +179,7 @@ def _as_read(subject: str) -> str:
 
 
 def _owners(connection: Connection, approval: ApprovalRow) -> set[str]:
-    """The owners of the agents of an exchange: those of the chain, and the target."""
+    """Return the owners of the chain's agents and of the target."""
     parties = (*approval.parties, approval.target)
     named = [party.removeprefix(AGENT) for party in parties if party.startswith(AGENT)]
     return set(connection.execute(select(agents.c.subject).where(agents.c.agent_id.in_(named))).scalars())
@@ -248,12 +248,12 @@ def remove_grant(connection: Connection, grant_id: str, at: int) -> GrantRow | N
 
 
 def record_exchange(connection: Connection, exchange: ExchangeRow) -> None:
-    """Write an exchange, if the whole chain counts.
+    """Write an exchange if its whole chain is valid.
 
-    Rows are taken in the order proofs, approvals, links, nonces, audit.
+    Rows are locked in the order proofs, approvals, links, nonces, audit.
 
     Raises:
-        Refused: ``proof.nonce``; ``dpop.replayed``; ``status.…`` or ``delegation.…`` for the link that does not count;
+        Refused: ``proof.nonce``; ``dpop.replayed``; ``status.…`` or ``delegation.…`` for an invalid link;
             ``approval.…``.
     """
     rows, gone = dict[str, list[Row]](), dict[str, list[str]]()

@@ -29,15 +29,15 @@ _TARGETS = ("audience", "resource")
 
 @dataclass(frozen=True, slots=True)
 class ExchangeAsked:
-    """A token exchange as it is asked for (RFC 8693 2.1).
+    """The parameters of a token exchange (RFC 8693 2.1).
 
     Attributes:
-        target: the agent that the token is for.
-        scopes: what it is for, sorted.
-        subject_token, subject_type: on whose behalf.
-        actor_token: an SD-Card that shows which agent acts; None: the client itself, or whom the subject token names.
-        interaction_id: the interaction, where the client names it.
-        approval: of which approval this is the repeat.
+        target: the agent that receives the token.
+        scopes: the requested scopes, sorted.
+        subject_token, subject_type: the subject token.
+        actor_token: a presentation by the actor; None if the actor is the client or the subject token names it.
+        interaction_id: the interaction, if the client names one.
+        approval: the id of the approval that this request uses.
     """
 
     target: str
@@ -52,7 +52,7 @@ class ExchangeAsked:
 def parse_form(body: bytes) -> Mapping[str, str]:
     """Parse a form into its parameters (RFC 6749 3.2).
 
-    A parameter without a value counts as absent, and none may be repeated.
+    A parameter without a value is absent. No parameter may be repeated.
 
     Raises:
         Refused: ``request.malformed``; ``delegation.target`` for a second ``audience`` or ``resource``.
@@ -155,7 +155,7 @@ _PARAMETERS = (
 
 
 def _place(name: str) -> Where:
-    """A parameter; what a stranger calls one of theirs is not repeated."""
+    """Return the place of a parameter; unknown names are not quoted."""
     return REQUEST.within(name) if name in _PARAMETERS else REQUEST
 
 
@@ -172,7 +172,7 @@ class TokenIssued(BaseModel):
 class OAuthError(BaseModel):
     """An error (RFC 6749 5.2).
 
-    ``approval_handle`` and what follows: with ``authorization_pending`` alone.
+    ``approval_handle`` and the members after it are present only with ``authorization_pending``.
     """
 
     error: str

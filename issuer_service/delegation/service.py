@@ -1,6 +1,6 @@
-"""Exchanging, examining and revoking tokens.
+"""Exchange, introspection and revocation of tokens.
 
-Who acts is shown by an SD-Card; what is allowed, by tokens and grants.
+An SD-Card authenticates the actor. Tokens and grants determine the permitted scopes.
 """
 
 import asyncio
@@ -65,16 +65,16 @@ from sdcard.rules import Rule
 
 
 async def exchange(container: Container, caller: Caller, asked: ExchangeAsked, dpop: Sequence[str]) -> TokenIssued:
-    """A delegated token for the target, if everything permits it.
+    """Issue a delegated token for the target.
 
     Args:
         container: the registry.
         caller: the client.
-        asked: what it asks for.
-        dpop: the ``DPoP`` header fields of the request; with one, the token is bound to its key.
+        asked: the parameters of the request.
+        dpop: the ``DPoP`` header fields of the request. The token is bound to the key of the proof.
 
     Raises:
-        Refused: for every rule of the tokens that are shown; ``delegation.…``; ``approval.…`` (``approval.pending`` as
+        Refused: for a rule that a presented token breaks; ``delegation.…``; ``approval.…`` (``approval.pending`` as
             ``Pending``); ``proof.nonce``, ``dpop.…``, ``signer.unavailable`` or ``store.unavailable``.
     """
     now, terms = container.clock.now(), container.delegation
@@ -225,13 +225,12 @@ async def _concerns(container: Container, caller: Caller, links: Sequence[LinkRo
 
 
 async def revoke(container: Container, caller: Caller, text: str) -> None:
-    """End a token, and every chain that it is a link of.
+    """Revoke a token, and every chain that it is a link of.
 
-    A delegated one, when the client asked for it or for one before it in the chain; the client's own opaque one; any of
-    the authorization server that it has. Of others nothing is said (RFC 7009 2.2).
+    A client can revoke delegated tokens that it requested, and those derived from them; its own opaque token; and each
+    token of the authorization server that it holds. Other tokens get the same response (RFC 7009 2.2).
 
-    A token is verified as of the last second in which it counts: one that only seems to have expired, or not to be
-    valid yet, since this clock is wrong, is revoked too.
+    A token is verified as of its last valid second, so that a wrong clock does not prevent a revocation.
 
     Raises:
         Refused: ``store.unavailable``, ``token.keys-unavailable``.
@@ -278,11 +277,11 @@ def check_unlimited(caller: Caller) -> None:
 
 
 async def waiting(container: Container, cursor: Sequence[str], client: Sequence[str]) -> ApprovalList:
-    """Give a page of what waits for a person.
+    """List a page of requests for approval.
 
     Args:
         container: the registry.
-        cursor, client: the values of these parameters of the query.
+        cursor, client: query parameters.
 
     Raises:
         Refused: ``request.malformed``, ``store.unavailable``.
@@ -332,7 +331,7 @@ def _read_client(given: Sequence[str]) -> str | None:
 
 
 async def decide(container: Container, caller: Caller, approval_id: str, state: ApprovalState) -> ApprovalShown:
-    """Approve or deny, on the word of a caller whose token is for that.
+    """Record the caller's decision about a request for approval.
 
     Raises:
         Refused: ``token.limit``; ``approval.decided``; ``approval.self``.

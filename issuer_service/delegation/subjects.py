@@ -1,6 +1,6 @@
 """Parties of a token request: the subject, the actor, and the target.
 
-Who acts is shown by an SD-Card, or named by a token; what is allowed is never read from a card.
+An SD-Card or a token names the actor. Permissions are never read from a card.
 """
 
 import asyncio
@@ -58,16 +58,16 @@ class PresentedTokens:
     """Result of the subject and actor tokens of a request.
 
     Attributes:
-        chain: on whose behalf, and who handed it on before; agents by their own names.
-        actor: who hands it on now, likewise.
-        named: the same chain as the new token tells it: agents by the names that were shown.
-        acting: the same for the actor.
-        scopes: what the subject token permits; empty: nothing by itself, as an SD-Card, so grants decide alone.
-        ends: when what was shown ends.
+        chain: the subject and earlier actors; agents by their registered ids.
+        actor: the present actor, in the same form.
+        named: the chain for the new token; agents by the ids that were presented.
+        acting: the actor for the new token.
+        scopes: the scopes of the subject token; empty for an SD-Card, so that grants alone decide.
+        ends: the earliest expiry of the presented tokens.
         interaction_id: of the chain.
         parents, root: as in ``LinkRow``.
-        proof: digest of an SD-Card that was shown.
-        nonce: the nonce that it was shown with.
+        proof: digest of the presented SD-Card, if any.
+        nonce: the nonce of its presentation.
     """
 
     chain: Chain
@@ -84,7 +84,7 @@ class PresentedTokens:
 
 
 def token_endpoint(container: Container) -> str:
-    """Its URL: ``aud`` of what is shown there."""
+    """Return the URL of the token endpoint, the ``aud`` of presentations to it."""
     return f"{container.issuer_url}/token"
 
 
@@ -187,12 +187,9 @@ def _verify_shown(container: Container, keys: KeysInUse, text: str, now: Instant
 
 
 async def _delegated(container: Container, caller: Caller, text: str, now: Instant) -> PresentedTokens:
-    """A token of the registry's own.
+    """Verify a delegated token, which the owner of its agent presents.
 
-    It was given to an agent, and that agent's owner hands it on.
-
-    With pairwise ids, the new token has a name for that agent that no other token has: the one that it was asked for by
-    is for those who know it already.
+    With pairwise ids, the new token has a fresh id for that agent, so that it cannot be linked to other tokens.
     """
     delegation = await read_own(container, text, now)
     agent = await container.database.read(find_own_name, delegation.target)

@@ -1,7 +1,7 @@
-"""Cursors: sealed page positions for one token, query and audience.
+"""Cursors: encrypted page positions for one token, query and audience.
 
-A cursor tells its bearer nothing, not even by its length: a position would tell how many agents there are. Each cursor
-has a key of its own, made from the registry's secret and 128 random bits, so no nonce is used twice.
+A position would reveal the number of agents, so a cursor is encrypted and has a fixed length. Each cursor has its own
+key, derived from the registry's secret and 128 random bits, so no nonce is used twice.
 """
 
 import hashlib
@@ -24,18 +24,18 @@ _WHERE = Where(Part.REQUEST, ("cursor",))
 
 
 def seal_cursor(position: int, binding: bytes, secret: bytes, now: Instant, salts: SaltSource) -> str:
-    """A cursor to go on behind a position; ``binding`` says for whom and what."""
+    """Encrypt a position; ``binding`` names the token, query and audience."""
     salt = salts.draw(1)
     content = position.to_bytes(_NUMBER, "big", signed=True) + (int(now) + LIFETIME).to_bytes(_NUMBER, "big")
     return encode_base64url(salt + _cipher(secret, salt).encrypt(_NONCE, content, binding))
 
 
 def open_cursor(cursor: str, binding: bytes, secret: bytes, now: Instant) -> int:
-    """The position that a cursor was made for.
+    """Decrypt the position of a cursor.
 
     Raises:
-        Refused: ``cursor.invalid`` for one that was made up, changed, made for something else, or has expired: all
-            alike.
+        Refused: ``cursor.invalid`` for a cursor that is forged, changed, for another query, or expired, without
+            distinction.
     """
     try:
         sealed = decode_base64url(cursor, _WHERE)

@@ -121,10 +121,10 @@ class ParsedDiscovery(NamedTuple):
 
 
 def read_discovery(body: bytes, depth: int) -> ParsedDiscovery:
-    """Read a request, whose JSON nests no deeper than this.
+    """Read a discovery request, up to a depth of JSON.
 
     Raises:
-        Refused: ``request.malformed``, at every place that is wrong; as ``parse_json_object``.
+        Refused: ``request.malformed``, with all places; as ``parse_json_object``.
     """
     request = read_section(DiscoveryRequest, parse_json_object(body, REQUEST, depth))
     query, terms, empty = request.query, set[Term](), list[Place]()
@@ -203,9 +203,7 @@ def _answer(found: Sequence[tuple[str, str]], cursor: str | None, ignored: Seque
 def _audience(container: Container, caller: Caller, request: DiscoveryRequest, now: Instant) -> Audience:
     """Return the audience that the token permits.
 
-    A partner with an agreement sees the agents registered for it.
-
-    What the requester claims can only take that away: one who claims to be another partner is not shown it.
+    A partner with an agreement sees the agents registered for it. The requester's own statement can only restrict this.
     """
     check_context(caller, request.context)
     if request.context not in container.policy.contexts:
@@ -220,14 +218,12 @@ def _audience(container: Container, caller: Caller, request: DiscoveryRequest, n
 
 
 async def _fresh_page(container: Container, caller: Caller, query: DiscoveryQuery, now: Instant) -> FoundPage:
-    """A page whose SD-Cards are good, and as the policy is now.
+    """Renew the SD-Cards of a page that have expired or follow an old policy.
 
-    What they are found by may change with them.
-
-    Agents are independent: one whose SD-Card is not good and cannot be renewed is left out.
+    Search terms may change with them. An agent whose SD-Card cannot be renewed is left out.
 
     Raises:
-        Refused: ``signer.unavailable`` or ``store.unavailable``, when that leaves nothing of the page.
+        Refused: ``signer.unavailable`` or ``store.unavailable``, when no agent of the page is left.
     """
     page = await _find(container, caller, query)
     failed, outage = frozenset[int](), None

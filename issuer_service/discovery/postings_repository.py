@@ -1,8 +1,8 @@
 """Discovery's tables: postings and SD-Cards, as parts of a transaction.
 
-A term and a position are keyed hashes, each of one audience. So nothing that an audience sees, neither order nor
-postings, depends on what another one sees, on what is hidden from it, or on when an agent registered; and a position
-stays what it is when an agent registers again, so no agent appears on two pages.
+Terms and positions are keyed hashes for one audience. So the order and the postings of an audience do not depend on
+other audiences, on hidden members or on the time of registration. An agent keeps its position when it registers again,
+so it does not appear on two pages.
 """
 
 import hashlib
@@ -188,7 +188,7 @@ def _by_position(renewal: RenewalRow) -> int:
 
 
 def _renew(connection: Connection, secret: bytes, new: RenewalRow) -> Row | None:
-    """Write one; the row as it is now, if it was still there to be written."""
+    """Write a renewed entry; return its row, or None if it changed meanwhile."""
     made = new.issued
     values = {
         "until": new.until,

@@ -19,12 +19,12 @@ class DiscoveryRow:
     """A discovery entry: an agent, an audience, and the source of its SD-Card.
 
     Attributes:
-        audience: who can find it.
-        terms: by what, as ``criterion:text``.
-        disclose: the registration's own list, if it had one.
+        audience: the audience that can find the agent.
+        terms: its search terms, as ``criterion:text``.
+        disclose: the registration's list, if any.
         holder_key: the public JWK, of this Batch, that the SD-Card is bound to.
-        until: Unix seconds, from which it is found no more; None: no such end.
-        decided_by: names what decided the terms, the policy above all. When that changed, they may say too much.
+        until: Unix seconds, exclusive, until which it is found; None for no end.
+        decided_by: digest of the policy and other settings that determined the terms. Old terms may reveal too much.
     """
 
     audience: Audience
@@ -37,13 +37,13 @@ class DiscoveryRow:
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryQuery:
-    """A question: which agents have all of these terms.
+    """A query for the agents that have all of these terms.
 
     Attributes:
-        audience: who asks.
+        audience: the audience of the caller.
         terms: one or more, as ``criterion:text``.
-        after: the position that the answer begins behind; ``START`` for the first one.
-        limit: how many rows are wanted at most.
+        after: the position before the first result; ``START`` for the first page.
+        limit: maximum number of rows.
         at: Unix seconds.
     """
 
@@ -68,13 +68,13 @@ class FoundRow(NamedTuple):
     There is no SD-Card yet when ``renew_at`` is 0.
 
     Attributes:
-        position: where it stands in the order of its audience.
-        agent_id: the agent's id, as the SD-Card has it: its own or a pairwise one.
+        position: its position in the order of its audience.
+        agent_id: the agent's id in the SD-Card: the registered or a pairwise one.
         size: characters of the SD-Card.
-        renew_at, issued_at, expires_at: Unix seconds; ``issued_at`` is 0 for one of before that was remembered.
+        renew_at, issued_at, expires_at: Unix seconds; ``issued_at`` is 0 in old rows that do not have it.
         decided_by: as in ``DiscoveryRow``.
-        sd_card: the SD-Card; None for one that is longer than an even share of an answer, and is read by itself.
-        end: where the postings end that were looked at, for each row of a page alike; None when there are no more.
+        sd_card: the SD-Card; None if it is longer than an equal share of a response, and is read separately.
+        end: the last posting that was examined, the same for all rows of a page; None after the last one.
     """
 
     position: int
@@ -114,7 +114,7 @@ class SourceRow:
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryCardRow:
-    """An SD-Card for discovery. ``claims``: what it can show, for the audit record."""
+    """An SD-Card for discovery, with the ``claims`` that it can show, for the audit."""
 
     sd_card: str = field(repr=False)
     card: CardRow
@@ -125,13 +125,13 @@ class DiscoveryCardRow:
 
 @dataclass(frozen=True, slots=True)
 class RenewalRow:
-    """An agent's terms and SD-Card for an audience, made anew.
+    """New terms and a new SD-Card of an agent for an audience.
 
-    ``issued``: None when it leaves discovery.
+    ``issued``: None when the agent leaves discovery.
 
     Attributes:
         at: Unix seconds.
-        subject: who issues.
+        subject: the subject in the audit record.
         position, agent_id, batch_id, audience: as in ``SourceRow``.
         terms, until, decided_by: as in ``DiscoveryRow``.
         kid: the key that signed.

@@ -1,12 +1,12 @@
 """SD-Cards for discovery, issued on demand and renewed before they expire.
 
-The first is made when a caller finds the agent, and each next one while the last is still valid.
+The first SD-Card is issued when a caller finds the agent, and the next one before the last expires.
 
-A registration writes by what its agent is found, and signs nothing for that. Everything here starts from the same
-registration again, so by what an agent is found and what its SD-Card shows come from one plan. Several processes may
-renew at once: the first to write is right, and none overwrites what an owner did in between.
+A registration writes search terms and signs no SD-Card for discovery. A renewal plans the stored registration again, so
+terms and SD-Card come from one plan. Several processes may renew an agent at the same time. The first to write wins,
+and an owner's change in between is not overwritten.
 
-The agents of a page are independent: one that cannot be renewed is in the log, and the others are renewed.
+Agents are independent: one that cannot be renewed is logged, and the others are renewed.
 """
 
 import asyncio
@@ -46,14 +46,14 @@ _KEY = Where(Part.KEY)
 
 
 async def renew(container: Container, positions: Sequence[int], now: Instant) -> frozenset[int]:
-    """Make the SD-Cards at these positions anew.
+    """Renew the SD-Cards at these positions.
 
     Returns:
-        The positions of agents that could not be renewed, each for a reason of its own.
+        The positions of agents that could not be renewed.
 
     Raises:
-        Refused: ``signer.unavailable`` or ``store.unavailable``, when no agent could be renewed for that reason, and
-            the registry is not ready either. A signer and a database that work refuse single agents.
+        Refused: ``signer.unavailable`` or ``store.unavailable``, when no agent could be renewed for this reason, and
+            the registry is not ready either.
     """
     sources = await container.database.read(postings_repository.sources, positions)
     failures = _Failures(sources)
@@ -103,8 +103,8 @@ class _Failures:
 
     Attributes:
         sources: all agents.
-        positions: those that failed, and those that were not tried.
-        not_tried: those behind two outages one after the other.
+        positions: the positions that failed or were not tried.
+        not_tried: the positions after two outages in a row.
         outage: the last refusal of the signer or the database.
     """
 
@@ -114,7 +114,7 @@ class _Failures:
     outage: Refused | None = None
 
     def add(self, position: int, error: Exception) -> None:
-        """Note and log that an agent could not be renewed; never what its card says."""
+        """Record and log that an agent could not be renewed, without content of its card."""
         if isinstance(error, Refused) and error.rule in _OUTAGES:
             self.outage = error
         self.positions.add(position)
@@ -137,9 +137,9 @@ def _renew_all(
     now: Instant,
     failures: _Failures,
 ) -> list[RenewalRow]:
-    """The rows of all agents but those that fail.
+    """Return the rows of all agents that can be renewed.
 
-    After two outages one after the other, no more are tried.
+    After two outages in a row, no more are tried.
     """
     failures.positions.clear()
     failures.not_tried.clear()
@@ -216,7 +216,7 @@ def _parse_card(container: Container, source: SourceRow) -> JsonObject:
 
 
 def _plan(container: Container, source: SourceRow, card: Card, now: Instant) -> DisclosurePlan:
-    """The plan of the registration, by the policy as it is now."""
+    """Plan the registration by the present policy."""
     context, name = source.audience.context, source.audience.partner
     partner = Partner(name, now, issuing_step(container.lifetime)) if name else None
     return plan_disclosure(card, container.policy, context, source.disclose, container.profile, partner=partner)

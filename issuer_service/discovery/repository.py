@@ -1,9 +1,7 @@
 """Search of agents by their terms, along the postings of the rarest term.
 
-The number of postings examined is bounded.
-
-A page that its first few postings fill costs no more than those; any other looks at ``MOST_EXAMINED`` and says where
-to go on.
+At most ``MOST_EXAMINED`` postings are examined for a page; its cursor continues after them. A page that is full after a
+few postings examines no more.
 """
 
 from collections.abc import Mapping, Sequence
@@ -81,9 +79,9 @@ async def read_cards(database: Database, positions: Sequence[int], at: int) -> M
 
 
 async def _by_frequency(database: Database, terms: list[int], after: int) -> list[int]:
-    """The terms, the rarest of those that are left first.
+    """Sort the terms by frequency, the rarest first.
 
-    Beyond a thousand, one is as frequent as another.
+    Frequencies above a thousand are equal.
     """
     counts = await database.look_up(_counting(len(terms)), **_named(terms), after=after)
     return [terms[number] for _, number in sorted((row[1], row[0]) for row in counts)]

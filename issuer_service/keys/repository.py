@@ -41,13 +41,14 @@ class RegistryKeyRow:
 
     Attributes:
         kid: its thumbprint.
-        use: what it signs.
-        public_jwk: its public half, as it is published.
-        sealed: the private half, or where it is, encrypted; bound to ``kid``, ``use`` and algorithm. Empty: removed.
-        state: where it is in its life.
+        use: the kind of document that it signs.
+        public_jwk: the published public key.
+        sealed: the private key or its location, encrypted and bound to ``kid``, ``use`` and algorithm; empty if
+            removed.
+        state: next, active, retired or removed.
         created_at, activated_at, retired_at: Unix seconds; None: not yet.
-        not_before: from when on Verifiers can be expected to know it.
-        signs_until: from when on nothing that it signed counts; exclusive. None: never.
+        not_before: Unix seconds from which Verifiers are expected to know the key.
+        signs_until: Unix seconds, exclusive, until which its signatures are valid; None for no end.
     """
 
     kid: str
@@ -63,7 +64,7 @@ class RegistryKeyRow:
 
 
 KeyChange = tuple[RegistryKeyRow, RegistryKeyRow]
-"""What a key is, and what it shall be."""
+"""A key's present row and its new row."""
 
 
 class KeyNotInUse(Exception):
@@ -105,10 +106,10 @@ def latest_expiry(connection: Connection) -> int | None:
 
 
 def read_keys(connection: Connection) -> tuple[RegistryKeyRow, ...]:
-    """All keys, the oldest first.
+    """Read all keys, the oldest first.
 
-    One row that cannot be read refuses all: it could be the key that signs, or one that is removed. A process that runs
-    goes on with the keys that it knows.
+    An unreadable row refuses all, because it could be the active key or a removed one. A running process continues with
+    the keys that it has.
     """
     asked = select(registry_keys).order_by(registry_keys.c.created_at, registry_keys.c.kid)
     return tuple(_row(found) for found in connection.execute(asked).mappings())
@@ -117,9 +118,8 @@ def read_keys(connection: Connection) -> tuple[RegistryKeyRow, ...]:
 def record_key_use(connection: Connection, kid: str, until: int) -> list[Row]:
     """Record until when a key must stay published; return the changed row.
 
-    It is until everything that the key signed has expired.
-
-    SD-Cards of one step end at one instant, so this writes about once a step, and else only looks.
+    A key stays published until everything that it signed has expired. SD-Cards expire in steps, so this writes about
+    once a step.
 
     Raises:
         KeyNotInUse: when the key is no longer used for signing.

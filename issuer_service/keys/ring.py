@@ -53,10 +53,10 @@ class KeyEncryptionKey:
         return text
 
     def open(self, text: str, key: PublicKey, use: KeyUse) -> JsonObject:
-        """Open what was sealed for this key and use.
+        """Decrypt the private key of this row.
 
         Raises:
-            Misuse: when it is no such JWE, or was sealed with another key-encryption key.
+            Misuse: when the JWE is malformed, or was encrypted with another key-encryption key.
         """
         unopened = (
             f"the key {key.thumbprint} in the database cannot be opened: it was sealed with another key-encryption "
@@ -74,16 +74,16 @@ class KeyEncryptionKey:
 
 
 def _header(key: PublicKey, use: KeyUse) -> JsonObject:
-    """The protected header: what AES-GCM authenticates beside the content."""
+    """Return the protected header, which AES-GCM authenticates beside the content."""
     bound: JsonObject = {"kid": key.thumbprint, "use": use.value, "alg": key.algorithm.value}
     return {"alg": "dir", "enc": "A256GCM", "cty": "json", "key": bound}
 
 
 def parse_key_encryption_key(text: str) -> KeyEncryptionKey:
-    """43 characters of base64url → key-encryption key.
+    """Parse a key-encryption key: 43 characters of base64url.
 
     Raises:
-        Misuse: for anything else; never quotes it.
+        Misuse: for any other text, which is not quoted.
     """
     try:
         return KeyEncryptionKey(decode_base64url(text, _WHERE))
@@ -92,10 +92,10 @@ def parse_key_encryption_key(text: str) -> KeyEncryptionKey:
 
 
 def load_key_encryption_key(path: Path) -> KeyEncryptionKey:
-    """The key-encryption key in a file that only its owner can read.
+    """Read the key-encryption key from a file that only its owner can read.
 
     Raises:
-        Misuse: when it is open to others, or holds something else.
+        Misuse: when others can read the file, or its content is not a key.
         OSError: when it cannot be read.
     """
     return parse_key_encryption_key(load_secret(path))
@@ -195,11 +195,11 @@ class KeysInUse:
     """The registry's keys at an instant. A signing operation uses one ring throughout.
 
     Attributes:
-        signers: use → what signs.
-        published: use → the keys that others verify with: the active one, next ones, and retired ones for as long as
-            something counts that they signed.
+        signers: use → the signer.
+        published: use → the published keys: the active one, next ones, and retired ones while their signatures are
+            valid.
         own: thumbprints of all keys that the registry has or had.
-        past: those of them that are published no more.
+        past: thumbprints of keys that are no longer published.
     """
 
     signers: Mapping[KeyUse, Signer] = field(repr=False)
@@ -263,9 +263,9 @@ class KeyRing:
         return Lifetime(self._read_at, self._read_at + STALE).covers(self._clock.now())
 
     async def _read(self, known: KeysInUse | None) -> KeysInUse:
-        """Read the keys; keep those that are open already.
+        """Read the keys, and reuse decrypted ones.
 
-        Another process may seal a key anew while this one runs.
+        Another process may encrypt a key again while this one runs.
         """
         try:
             rows = await self._database.read(read_keys)

@@ -1,8 +1,8 @@
 """Changes of the registry's keys: add, import, rotate, remove, reseal.
 
-For commands; nothing of HTTP.
+Commands use it, not HTTP requests.
 
-A key is published before it signs, signs, is published for as long as anything counts that it signed, and is gone.
+A key is published first, then it signs. A retired key stays published while its signatures are valid.
 """
 
 import asyncio
@@ -39,9 +39,9 @@ _COUNTS_FOR: dict[KeyUse, int | None] = {
     KeyUse.TOKENS: MOST_DELEGATION_SECONDS + _MINUTE,
     KeyUse.AUDIT: None,
 }
-"""For how many seconds after a key is retired something counts that is written down nowhere; None: nobody can know.
-Of SD-Cards it is written down; of status lists and tokens it is the longest that settings permit, since other processes
-have their own. The minute covers ``STALE``."""
+"""Seconds for which unrecorded signatures of a retired key stay valid; None if unknown. SD-Cards are recorded. For
+status lists and tokens it is the maximum that settings permit, because processes may have different settings. The
+minute covers ``STALE``."""
 _SIGNED = {
     KeyUse.CARDS: "every SD-Card that it signed",
     KeyUse.STATUS: "every status list that it signed",
@@ -60,9 +60,8 @@ assert STALE < _MINUTE
 async def make_missing(database: Database, vault: Vault, now: Instant) -> list[RegistryKeyRow]:
     """Make the keys that a new registry needs, and return them.
 
-    The database must be one in which nothing was issued yet.
-
-    All at once: of two processes that start with key-encryption keys of their own, one makes all of them.
+    The database must have no SD-Cards. If two processes start with different key-encryption keys, one of them makes all
+    keys.
 
     Raises:
         Misuse: for a database with SD-Cards but without the keys that signed them.
@@ -127,15 +126,15 @@ async def add_key(
 
 
 async def add_token_key(database: Database, vault: Vault, use: KeyUse, now: Instant) -> RegistryKeyRow:
-    """The same with a key that is made in the PKCS#11 token and stays there.
+    """Add a key as ``add_key``; it is made in the PKCS#11 token and stays there.
 
     Raises:
         Misuse: without a token.
         Refused: ``signer.unavailable``.
         KeysChanged: as ``add_key``.
 
-    The key is destroyed when it does not sign, or is not taken into the ring. It stays when the database cannot be
-    reached: nobody can know then whether the ring has it.
+    The key is destroyed if it cannot sign or is not added to the ring. If the database is unreachable, the key stays,
+    because the ring may have it.
     """
     token = vault.token
     if token is None:
@@ -160,10 +159,10 @@ async def import_private_key(
 ) -> RegistryKeyRow:
     """Import a private JWK: as active key if there is none, else as next key.
 
-    A first key of SD-Cards may have signed any of those that there are.
+    A first key of SD-Cards may have signed all existing SD-Cards.
 
     Raises:
-        Misuse: when it is in the ring already, whatever for.
+        Misuse: when the ring already has it, for any use.
         Refused: ``key.…``.
     """
     public = parse_private_jwk(jwk).public_key
@@ -231,17 +230,17 @@ def _row(
 async def rotate(database: Database, vault: Vault, use: KeyUse, now: Instant, *, at_once: bool) -> tuple[str, str]:
     """Make the oldest next key active; return the old and the new ``kid``.
 
-    The private half of the old one is forgotten, where the database has it.
+    The old private key is deleted from the database.
 
     Args:
         database, vault: have the keys.
         use: of the keys.
         now: the present instant.
-        at_once: also when Verifiers may not know the new key yet.
+        at_once: rotate even if Verifiers may not know the new key yet.
 
     Raises:
-        Misuse: without a next key; before it was published for long enough.
-        Refused: ``signer.unavailable`` when it does not sign; nothing has changed then.
+        Misuse: without a next key, or before it was published long enough.
+        Refused: ``signer.unavailable`` if it cannot sign. Nothing has changed.
         KeysChanged: when another process changes them meanwhile.
     """
     active, following = _active_and_next(await database.read(repository.read_keys), use)
@@ -262,14 +261,12 @@ async def rotate(database: Database, vault: Vault, use: KeyUse, now: Instant, *,
 
 
 async def remove(database: Database, vault: Vault, kid: str, now: Instant) -> RegistryKeyRow:
-    """Remove a key: it is published no more, and its signatures count no more.
+    """Remove a key, so that its signatures become invalid; return its earlier row.
 
-    Return it as it was before.
-
-    The next key takes the place of an active one at once.
+    The next key replaces an active one at once.
 
     Raises:
-        Misuse: when there is no such key, or it is active and there is no next one.
+        Misuse: when the key does not exist, or it is active and there is no next one.
         KeysChanged: when another process changes them meanwhile.
     """
     rows = await database.read(repository.read_keys)

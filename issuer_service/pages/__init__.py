@@ -1,1 +1,1 @@
-"""Pages for people, each one file that asks for nothing else."""
+"""HTML pages. Each is one file that loads nothing else."""

@@ -1,1 +1,1 @@
-"""Status lists: publishing them, and changing what they say."""
+"""Status lists: publication, and changes of statuses."""

@@ -66,8 +66,9 @@ async def status_list(list_id: str, request: Request, container: FromContainer) 
 def prefers_gzip(accepted: Sequence[str]) -> bool:
     """Whether ``Accept-Encoding`` prefers gzip to no coding (RFC 9110 12.5.3).
 
-    What is not listed is worth what ``*`` is. Without ``*``, no coding is acceptable and worth less than what is
-    listed. A client that accepts neither gets the list without a coding: a Verifier without it refuses every SD-Card.
+    An unlisted coding has the weight of ``*``. Without ``*``, no coding is acceptable but has the lowest weight. A
+    client that accepts neither gets the list without a coding, because a Verifier without the list refuses every
+    SD-Card.
     """
     weights = dict[str, float]()
     for entry in ",".join(accepted).lower().split(","):
@@ -117,7 +118,7 @@ async def suspend(agent_id: str, request: Request, container: FromContainer) -> 
     dependencies=_DEPENDENCIES,
 )
 async def reinstate(agent_id: str, request: Request, container: FromContainer) -> StatusChanged:
-    """End a suspension. What was revoked stays so."""
+    """End a suspension. Revoked SD-Cards stay revoked."""
     return await _change(agent_id, request, container, service.REINSTATE)
 
 

@@ -12,7 +12,7 @@ STATUS_CHANGES: Mapping[AuditEvent, tuple[tuple[StatusValue, ...], StatusValue]]
     AuditEvent.CARDS_SUSPENDED: ((StatusValue.VALID,), StatusValue.SUSPENDED),
     AuditEvent.CARDS_REINSTATED: ((StatusValue.SUSPENDED,), StatusValue.VALID),
 }
-"""What an owner can do to statuses: those that change, and what they become. Nothing leads back from a revocation."""
+"""Event → the statuses that it changes, and the new status. A revocation is irreversible."""
 
 
 EXPIRED_LATELY = MAX_LIFETIME
@@ -33,9 +33,9 @@ class StatusTaken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CardRow:
-    """An issued SD-Card: what identifies it, never its text.
+    """The identification of an issued SD-Card, without its text.
 
-    ``digest`` is SHA-256 of its Issuer-signed JWT. ``subject``: its pairwise id; None: it has the agent's own id.
+    ``digest`` is SHA-256 of its Issuer-signed JWT. ``subject``: its pairwise id; None if it has the agent's id.
     """
 
     digest: str
@@ -51,14 +51,14 @@ class StatusChangeRow:
     """A new status for SD-Cards of one agent.
 
     Attributes:
-        at: Unix seconds; SD-Cards that have expired by then keep what they have.
-        subject: who asks.
+        at: Unix seconds. SD-Cards that have expired by then are not changed.
+        subject: the subject of the request.
         agent_id: the agent.
-        event: what is recorded.
-        before: the statuses that change; others stay.
-        after: what they become.
+        event: the audit event.
+        before: the statuses that change.
+        after: the new status.
         public_at: Unix seconds from which status lists show it.
-        batch_id, context: only those of this Batch or context; None: of all.
+        batch_id, context: limits the change to a Batch or context; None for all.
         interaction_id: for the audit record.
     """
 

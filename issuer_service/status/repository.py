@@ -51,7 +51,7 @@ _KNOWN = Lookup(
 )
 """A list that is open, or has an entry of an SD-Card that has not expired."""
 MOST_USED = 1 << 16
-"""Entries of a list, half of it. Then another list opens: what is free stays quick to find at random."""
+"""Entries after which a list is closed: half of its size, so that a random free entry is found quickly."""
 
 
 async def has_status_list(database: Database, list_id: str, at: int) -> bool:
@@ -106,12 +106,10 @@ async def replace_full(database: Database, list_id: str, fresh: str, at: int) ->
 def drop_expired(connection: Connection, at: int) -> bool:
     """Delete a closed list whose entries expired a while ago.
 
-    Return whether there was one.
+    Return whether a list was deleted.
 
-    From the expiry on the registry does not serve the list. Its rows stay for a while, so a clock that is ahead takes
-    no list away for longer than it is ahead.
-
-    Its id is random and was never given twice, so nothing else will have its address.
+    The registry stops serving a list at its expiry. The rows stay for a while, so that a clock that is ahead deletes no
+    valid list. List ids are random, so no other list gets the same address.
     """
     needed = exists().where(
         status_entries.c.list_id == status_lists.c.list_id, status_entries.c.expires_at > at - EXPIRED_LATELY
@@ -139,7 +137,7 @@ def _record(connection: Connection, event: AuditEvent, at: int, written: Written
 
 T = TypeVar("T")
 Entry: TypeAlias = tuple[str, int]
-"""List id, index: in the order in which entries are written."""
+"""List id and index. Entries are written in this order."""
 
 LIST_SIZE = 1 << 17
 """Entries of one list: large, so that asking for it says little (TSL-21)."""
@@ -159,7 +157,7 @@ STATUS_OF_CARD: ColumnElement[Any] = func.coalesce(status_entries.c.status, lite
 async def free_statuses(database: Database, count: int, salts: SaltSource, at: int) -> tuple[StatusRow, ...]:
     """Draw random unused entries: distinct, in the order they were drawn.
 
-    Each is drawn from all open lists alike, whatever it is for. About half of what is drawn is free at worst.
+    Each is drawn from all open lists with equal probability. At worst about half of the drawn entries are free.
     """
     free = dict[StatusRow, None]()
     while len(free) < count:
@@ -177,10 +175,7 @@ async def free_statuses(database: Database, count: int, salts: SaltSource, at: i
 
 
 async def _open_lists(database: Database, drawn: Sequence[tuple[int, int]]) -> tuple[dict[int, str], set[StatusRow]]:
-    """The open lists by slot, and which of the entries that were drawn are taken.
-
-    Others may be among them.
-    """
+    """Return the open lists by slot, and the used entries among those drawn."""
     slots, indices = (_filled_up(sorted(set(values))) for values in zip(*drawn, strict=True))
     asked: dict[str, object] = {f"slot{number}": slot for number, slot in enumerate(slots)}
     asked |= {f"index{number}": index for number, index in enumerate(indices)}
@@ -217,10 +212,10 @@ def _draw(salts: SaltSource, count: int) -> list[tuple[int, int]]:
 
 
 def claim_statuses(connection: Connection, rows: Sequence[CardRow]) -> None:
-    """Claim these SD-Cards' entries for ever, in one order for all transactions.
+    """Assign entries for ever, in the same order in all transactions.
 
     Raises:
-        StatusTaken: when another SD-Card has one of them, or its list is gone.
+        StatusTaken: when another SD-Card has an entry, or its list was deleted.
     """
     claimed = sorted((row.status.list_id, row.status.index, row.expires_at) for row in rows if row.status is not None)
     values = [
@@ -264,7 +259,7 @@ def runs_of(batch_id: str, rows: Iterable[CardRow]) -> list[StatusRun]:
 def revoke_all(connection: Connection, agent_id: str, at: int, public_at: int) -> int:
     """Revoke the SD-Cards of an agent whose row is locked; return how many.
 
-    SD-Cards that were revoked before do not count.
+    SD-Cards that were already revoked are not counted.
     """
     entries = _live_entries(connection, agent_id, at)
     return _set_statuses(connection, entries, _NOT_REVOKED, int(StatusValue.INVALID), at, public_at)
@@ -300,9 +295,9 @@ def _live_entries(connection: Connection, agent_id: str, at: int, *narrower: Col
 def _set_statuses(
     connection: Connection, entries: Sequence[Entry], before: Sequence[int], after: int, at: int, public_at: int
 ) -> int:
-    """Set the statuses that are among those of before; how many changed.
+    """Change entries that have an earlier status; return how many changed.
 
-    An entry that changed a moment ago is not public yet. Both changes become public together, when the first one does.
+    If an earlier change of an entry is not public yet, both become public at the time of the first.
     """
     changed = 0
     is_pending = and_(status_entries.c.public_at > at, status_entries.c.public_at <= public_at)
@@ -323,11 +318,11 @@ async def read_status_list(database: Database, list_id: str, instant: int, lates
     """Return a list from an instant on: index → status, of entries that are not VALID.
 
     Args:
-        database: where.
-        list_id: which list.
+        database: of the registry.
+        list_id: the id of the list.
         instant: Unix seconds.
-        latest: no change that was made by now becomes public later. One that says so was made by a clock that was
-            ahead: it is public at once, and stays so when its time comes.
+        latest: the latest instant at which a change made by now can become public. A later one was written by a clock
+            that was ahead, and is public at once.
     """
     found = await database.read(lambda connection: _shown(connection, list_id, instant))
     if any(public_at > latest for _, _, public_at in found if public_at is not None):

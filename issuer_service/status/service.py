@@ -48,7 +48,7 @@ class StatusChange(Interaction):
 class StatusChanged(BaseModel):
     """Number of SD-Cards whose status changed.
 
-    It is 0 when they had the status before, or when there are none.
+    It is 0 when all had the status before, or there are none.
     """
 
     agent_id: str
@@ -102,12 +102,12 @@ async def change_statuses(
 
 
 async def published_list(container: Container, list_id: str) -> PublishedList:
-    """The Status List Token of a list, the same one until the next instant.
+    """Return the Status List Token of a list, the same until the next instant.
 
-    All lists are signed anew at each instant, whether or not they changed: so nothing about a token tells which did.
+    All lists are signed anew at each instant, so that a token does not reveal whether its list changed.
 
     Raises:
-        Refused: ``request.not-found`` when there is no such list, or all its SD-Cards have expired;
+        Refused: ``request.not-found`` when the list does not exist, or all its SD-Cards have expired;
             ``signer.unavailable``.
     """
     needed_at = int(container.clock.now()) - MAX_SKEW
@@ -151,7 +151,7 @@ def _publish(
 async def drop_expired_lists(container: Container) -> int:
     """Drop closed lists whose entries expired a while ago; return how many.
 
-    Each list is dropped in a transaction of its own.
+    Each list has its own transaction.
 
     Raises:
         Refused: ``store.unavailable``.
