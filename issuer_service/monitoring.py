@@ -120,8 +120,6 @@ def _render_for_people(_: WrappedLogger, __: str, event: EventDict) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in head + tail)
 
 
-# -- Metrics and readiness --------------------------------------------------------------------------------------------
-
 # -- Prometheus metrics in a collection of their own, on a loopback port ----------------------------------------------
 # Labels are bounded: routes and contexts of the code and the policy, a few methods, classes of status, ids of rules.
 # No label holds what a client chose. The names of contexts are the operator's, and shown to all who may read the

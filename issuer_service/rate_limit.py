@@ -20,8 +20,6 @@ from sdcard.instants import Instant
 from sdcard.io.lookups import QUICK_CONNECTIONS
 from sdcard.rules import Rule
 
-# -- Client addresses, and limits on connections ----------------------------------------------------------------------
-
 # -- Client addresses: the connection's, or the one that a trusted proxy reports --------------------------------------
 # ``X-Forwarded-For`` is a list that anybody can begin; each proxy adds, on the right, whom it heard it from. So it is
 # read from the right, as long as the proxy that added a hop is trusted. Without trusted proxies it is not looked at,
@@ -160,8 +158,6 @@ class BoundedProtocol(H11Protocol):
         else:
             self._watch = self.loop.call_later(_LOOK, self._look)
 
-
-# -- Rate limits, and fair shares of the worker threads ---------------------------------------------------------------
 
 # -- A limit on concurrent look-ups of one caller: a busy caller delays only itself -----------------------------------
 

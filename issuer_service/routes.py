@@ -103,8 +103,6 @@ def _headers(rule: Rule) -> Mapping[str, str]:
     return {"Retry-After": str(RETRY_AFTER)} if STATUS[rule] is HTTPStatus.SERVICE_UNAVAILABLE else {}
 
 
-# -- Routes of every feature, and their OpenAPI description -----------------------------------------------------------
-
 # -- Routing: fast routes, HEAD, and CORS for public documents --------------------------------------------------------
 
 _PUBLIC_PATHS = ("/.well-known/", "/status/")

@@ -39,7 +39,7 @@ SDC-19 | met | sdcard/key_binding.py:verify_key_binding sdcard/jose/claims.py:ch
 SDC-20 | met | sdcard/key_binding.py:verify_key_binding | tests/sdcard/test_key_binding.py |
 SDC-21 | stricter | sdcard/key_binding.py:verify_key_binding | tests/sdcard/test_key_binding.py | `nonce` is always demanded, as RFC 9901 does; `interaction_id` where one is expected.
 SDC-22 | met | sdcard/agent_proof.py:verify_agent_proof sdcard/verifier.py:verify_presentation | tests/sdcard/test_agent_proof.py tests/sdcard/test_verifier.py | The Issuer's signature first. In the draft's direction the called agent presents to its client; a server can also demand a card of its caller.
-SDC-23 | partly | sdcard/delegation.py:check_scopes issuer_service/delegation/endpoints.py:approve | tests/sdcard/test_delegation.py tests/issuer_service/delegation/test_service_approvals.py | Never more permissions, and a person approves sensitive scopes. An interaction id holds for the whole chain where a client names one; it need not.
+SDC-23 | partly | sdcard/delegation_chain.py:check_scopes issuer_service/delegation/endpoints.py:approve | tests/sdcard/test_delegation_chain.py tests/issuer_service/delegation/test_service_approvals.py | Never more permissions, and a person approves sensitive scopes. An interaction id holds for the whole chain where a client names one; it need not.
 SDC-24 | met | sdcard/claim_request.py:ClaimRequest sdcard/holder.py:select_requested | tests/sdcard/test_requesting.py | The Holder's own ceiling holds whatever is asked.
 SDC-25 | partly | sdcard/cards/lint.py:suspicious sdcard/linkability/comparison.py:report_linkability | tests/sdcard/cards/test_lint.py | A program can only guess what is personal: warnings. Rotating cards, and one for each domain, are the owner's to ask for.
 SDC-26 | partly | issuer_service/server.py:tls_context sdcard/io/http.py:fetch | tests/issuer_service/test_server.py | TLS 1.3 where the registry serves or anything is fetched. A proxy, an agent's own server, and the HTTP client that presents are set up by others. No channel binding.
@@ -143,10 +143,10 @@ TX-5 | partly | issuer_service/delegation/schemas.py:read_exchange | tests/issue
 TX-6 | met | issuer_service/delegation/subjects.py:read_presented | tests/issuer_service/delegation/test_service.py tests/issuer_service/delegation/test_endpoints.py | That an identity provider revoked its own JWT is not known here; it holds until its `exp`.
 TX-7 | met | issuer_service/delegation/schemas.py:TokenIssued | tests/issuer_service/delegation/test_endpoints.py |
 TX-8 | met | issuer_service/delegation/schemas.py:oauth_error | tests/issuer_service/delegation/test_service.py tests/issuer_service/delegation/test_endpoints.py | Approvals have the codes of RFC 8628, which is for another grant.
-TX-9 | stricter | sdcard/delegation.py:parse_chain | tests/sdcard/test_delegation.py | An actor has `sub` and `act`, nothing else. Earlier actors permit nothing; they only refuse: nobody is in a chain twice, and it ends with the first of them that does.
+TX-9 | stricter | sdcard/delegation_chain.py:parse_chain | tests/sdcard/test_delegation_chain.py | An actor has `sub` and `act`, nothing else. Earlier actors permit nothing; they only refuse: nobody is in a chain twice, and it ends with the first of them that does.
 TX-10 | no | issuer_service/delegation/service.py:exchange | | The operator's grants say who may act; `may_act` in a subject token is not looked at.
-TX-11 | met | sdcard/delegation.py:extend_chain | tests/sdcard/test_delegation.py | Delegation only; nobody is impersonated.
-TX-12 | met | sdcard/delegation.py:check_scopes sdcard/delegation.py:claims_of | tests/sdcard/test_delegation.py tests/issuer_service/delegation/test_service.py | An SD-Card as a subject token has no scopes: the grant alone bounds what is issued.
+TX-11 | met | sdcard/delegation_chain.py:extend_chain | tests/sdcard/test_delegation_chain.py | Delegation only; nobody is impersonated.
+TX-12 | met | sdcard/delegation_chain.py:check_scopes sdcard/delegation_chain.py:claims_of | tests/sdcard/test_delegation_chain.py tests/issuer_service/delegation/test_service.py | An SD-Card as a subject token has no scopes: the grant alone bounds what is issued.
 """
 
 KEYS = """
@@ -168,7 +168,7 @@ JWK-14 | met | sdcard/jose/jws.py:check_type | tests/sdcard/jose/test_jws.py tes
 
 SERVERS = """
 AS-1 | met | issuer_service/delegation/service.py:introspect | tests/issuer_service/delegation/test_endpoints.py |
-AS-2 | met | sdcard/delegation.py:verify_bound_token | tests/sdcard/test_delegation.py | It is a library's function: a resource server has to call it.
+AS-2 | met | sdcard/delegation_chain.py:verify_bound_token | tests/sdcard/test_delegation_chain.py | It is a library's function: a resource server has to call it.
 AS-3 | met | issuer_service/delegation/endpoints.py:server_metadata | tests/external/test_oauth_client.py | The registry's identifier has no path.
 AS-4 | met | issuer_service/delegation/schemas.py:ServerMetadata | tests/issuer_service/delegation/test_endpoints.py tests/external/test_oauth_client.py |
 AS-5 | met | sdcard/http_auth.py:problem_document | tests/issuer_service/test_app.py |

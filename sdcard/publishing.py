@@ -124,9 +124,6 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-# -- Documents that an agent publishes, and their content negotiation -------------------------------------------------
-# Accept headers: RFC 9110 12.5.1, 12.4.2. Documents: SD-Card 4.1, T-12, T-13.
-
 # -- Content negotiation by ``Accept`` (RFC 9110 12.5.1, 12.4.2) ------------------------------------------------------
 
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"

@@ -10,7 +10,7 @@ from sdcard import Refused, Unbound
 from sdcard.audit_chain import verify_checkpoint
 from sdcard.cards.a2a.signatures import check_signatures
 from sdcard.cards.detect import KNOWN_FORMATS
-from sdcard.delegation import claims_of, read_delegated_token
+from sdcard.delegation_chain import claims_of, read_delegated_token
 from sdcard.dpop import check_unbound
 from sdcard.errors import Level, Part, Where
 from sdcard.jose.jws import encode_signing_input, join_signature
@@ -24,7 +24,7 @@ from tests.sdcard import test_status_list as status
 from tests.sdcard.cards.a2a.signed import TRUSTED, over_all
 from tests.sdcard.test_audit_chain import KEYS as CHECKPOINT_KEYS
 from tests.sdcard.test_audit_chain import signed as checkpoint
-from tests.sdcard.test_delegation import DELEGATION
+from tests.sdcard.test_delegation_chain import DELEGATION
 from tests.sdcard.test_trust import PINNED
 from tests.sdcard.test_trust import signed as trust_list
 from tests.shared import ROOT

@@ -16,7 +16,7 @@ import httpx2
 import pytest
 
 from sdcard import Acceptance, Challenge, HeldSdCard, Refused, VerifiedCard, accept_sd_card, present, select_all
-from sdcard.delegation import SD_AGENT_CARD_TYPE, Delegation
+from sdcard.delegation_chain import SD_AGENT_CARD_TYPE, Delegation
 from sdcard.holder import select_paths
 from sdcard.http_auth import INTERACTION_HEADER
 from sdcard.io.card_fetching import FetchedCard, UnprovedCard, fetch_card

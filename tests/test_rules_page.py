@@ -112,7 +112,7 @@ ROWS_OF_THEIR_OWN = (
     "sdcard/status_list.py",
     "sdcard/oauth.py",
     "sdcard/dpop.py",
-    "sdcard/delegation.py",
+    "sdcard/delegation_chain.py",
     "sdcard/trust.py",
     "sdcard/publishing.py",
 )

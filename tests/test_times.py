@@ -96,7 +96,7 @@ COMPARISONS = {
     "issuer_service/keys/service.py:what_breaks": SHOWN,
     "issuer_service/access.py:create_token": NOW,
     "issuer_service/discovery/renewal.py:_issue": NOW,
-    "sdcard/delegation.py:narrowed_expiry": NOW,
+    "sdcard/delegation_chain.py:narrowed_expiry": NOW,
     "sdcard/web/publish.py:_found": NOW,
     "sdcard/cli/policy.py:_not_in_force": SHOWN,
     "issuer_service/cli/token.py:_until": SHOWN,

@@ -9,7 +9,7 @@ import typer
 from issuer_service.cli.serve import ConfigFile, DatabaseUrl, read_settings, run_on_database
 from sdcard.cli.options import SECONDS_PER_DAY, AsJson, Yes, confirm
 from sdcard.cli.output import print_json, print_lines, print_result, show_instant
-from sdcard.delegation import MOST_SCOPES, is_agent, is_scope
+from sdcard.delegation_chain import MOST_SCOPES, is_agent, is_scope
 from sdcard.errors import Misuse
 from sdcard.io.system import SystemClock, SystemSalts
 from sdcard.oauth import MOST_PARTY

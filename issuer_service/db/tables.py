@@ -26,9 +26,6 @@ from issuer_service.db.values import StoredJson, StoredText
 from sdcard.io.used_nonces import used_nonces_table
 from sdcard.pairwise import code_of
 
-# -- The tables, for SQLite and PostgreSQL alike ----------------------------------------------------------------------
-# Constraints, not code, make owners and key bindings unique.
-
 metadata = MetaData(
     naming_convention={
         "pk": "pk_%(table_name)s",

@@ -36,7 +36,7 @@ from issuer_service.request_context import (
 )
 from issuer_service.routes import BASIC, BEARER, FromContainer, Responses, bind_container, refusals
 from issuer_service.wellknown import CACHE, KeySet, published_keys
-from sdcard.delegation import TOKEN_EXCHANGE
+from sdcard.delegation_chain import TOKEN_EXCHANGE
 from sdcard.errors import Refused
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.rules import Rule

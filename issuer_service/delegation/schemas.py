@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from issuer_service.rate_limit import RateLimited
 from issuer_service.routes import STATUS
-from sdcard.delegation import ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE, is_agent, parse_scope
+from sdcard.delegation_chain import ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE, is_agent, parse_scope
 from sdcard.errors import Part, Refused, Where
 from sdcard.http_auth import RETRY_AFTER
 from sdcard.oauth import WHERE

@@ -44,7 +44,7 @@ from issuer_service.delegation.subjects import (
     verify_holder,
 )
 from issuer_service.keys.repository import KeyUse
-from sdcard.delegation import (
+from sdcard.delegation_chain import (
     ACCESS_TOKEN_TYPE,
     Chain,
     Delegation,

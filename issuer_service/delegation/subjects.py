@@ -24,7 +24,14 @@ from issuer_service.keys.repository import KeyUse
 from issuer_service.keys.ring import KeysInUse
 from issuer_service.settings import SubjectPer
 from issuer_service.tokens import find_token
-from sdcard.delegation import SD_AGENT_CARD_TYPE, Chain, Delegation, is_agent, one_interaction, read_delegated_token
+from sdcard.delegation_chain import (
+    SD_AGENT_CARD_TYPE,
+    Chain,
+    Delegation,
+    is_agent,
+    one_interaction,
+    read_delegated_token,
+)
 from sdcard.dpop import DpopExpectations, DpopProof, WithoutToken, check_token_key, parse_binding, verify_dpop_proof
 from sdcard.encoding import JsonValue, encode_json
 from sdcard.errors import Part, Refused, Where

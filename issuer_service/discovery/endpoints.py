@@ -29,8 +29,6 @@ from sdcard.policy.context import FEDERATION, Partner
 from sdcard.policy.plan import Term, query_terms
 from sdcard.rules import Rule
 
-# -- Discovery requests and responses ---------------------------------------------------------------------------------
-
 # -- The shape of a discovery request (SD-Card 4.2, 5.3.1), and of its answer -----------------------------------------
 
 MOST_TERMS = 32
@@ -154,8 +152,6 @@ def _texts(criterion: Criterion, given: str | list[str] | dict[str, bool]) -> li
         return [(name, (criterion,)) for name in given]  # a name may be long, so it is not shown in a place
     return [(text, (criterion, number)) for number, text in enumerate(given)]
 
-
-# -- Discovery: the endpoint, the audience, the matches and their SD-Cards --------------------------------------------
 
 # -- Discovery requests: the audience, the matches, and the agents' SD-Cards ------------------------------------------
 

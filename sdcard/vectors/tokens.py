@@ -1,7 +1,7 @@
 """Runners of vectors about lists, proofs, tokens, headers and audit records."""
 
 from sdcard.audit_chain import ChainVerifier, Head, verify_checkpoint
-from sdcard.delegation import (
+from sdcard.delegation_chain import (
     BoundRequest,
     Delegation,
     check_scopes,

@@ -10,7 +10,7 @@ import rfc8785
 from sdcard.agent_proof import terms_digest
 from sdcard.audit_chain import Head, chain_record, issue_checkpoint
 from sdcard.claim_request import ClaimRequest
-from sdcard.delegation import Chain, Delegation, prepare_token
+from sdcard.delegation_chain import Chain, Delegation, prepare_token
 from sdcard.dpop import create_dpop_proof
 from sdcard.encoding import decode_base64url, parse_json_object
 from sdcard.errors import Misuse, Part, Where

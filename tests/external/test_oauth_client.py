@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from issuer_service.server import address_of, bind, running
-from sdcard.delegation import SD_AGENT_CARD_TYPE
+from sdcard.delegation_chain import SD_AGENT_CARD_TYPE
 from tests.built import python_with
 from tests.issuer_service.delegation.office import Office
 from tests.issuer_service.desk import Desk

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from sdcard import Refused, TrustedIssuers, VerifiedCard
 from sdcard.admission import AdmissionPolicy, Required
 from sdcard.claim_request import ClaimRequest
-from sdcard.delegation import ACCESS_TOKEN_TYPE, TOKEN_EXCHANGE, Delegation, verify_delegated_token
+from sdcard.delegation_chain import ACCESS_TOKEN_TYPE, TOKEN_EXCHANGE, Delegation, verify_delegated_token
 from sdcard.io.published_keys import IssuerKeys, ServerKeys, load_from
 from sdcard.io.replay_cache import MemoryChallengeRecord
 from sdcard.io.status_lists import AsyncFetchedStatusLists

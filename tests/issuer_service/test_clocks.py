@@ -41,7 +41,7 @@ from sdcard import (
 )
 from sdcard.audit_chain import verify_checkpoint
 from sdcard.cards.detect import KNOWN_FORMATS
-from sdcard.delegation import ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE
+from sdcard.delegation_chain import ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE
 from sdcard.instants import MAX_SKEW
 from sdcard.io.egress_policy import LOOPBACK
 from sdcard.io.published_keys import IssuerKeys

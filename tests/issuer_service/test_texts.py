@@ -17,7 +17,7 @@ from sqlalchemy import JSON, Connection, String, Text, literal, select
 from issuer_service.app import openapi_document
 from issuer_service.db.tables import metadata
 from issuer_service.db.values import StoredJson, StoredText
-from sdcard.delegation import ACCESS_TOKEN_TYPE, TOKEN_EXCHANGE
+from sdcard.delegation_chain import ACCESS_TOKEN_TYPE, TOKEN_EXCHANGE
 from sdcard.errors import Refused
 from sdcard.io.database import open_database
 from tests.issuer_service.console.visitor import Visitor

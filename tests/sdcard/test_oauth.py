@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sdcard import Refused
-from sdcard.delegation import Chain, act_claim
+from sdcard.delegation_chain import Chain, act_claim
 from sdcard.encoding import encode_base64url
 from sdcard.oauth import (
     MOST_ACTORS,

@@ -14,7 +14,7 @@ from issuer_service.container import Container
 from issuer_service.discovery.records import Audience
 from issuer_service.settings import SubjectPer
 from sdcard import Misuse
-from sdcard.delegation import SD_AGENT_CARD_TYPE
+from sdcard.delegation_chain import SD_AGENT_CARD_TYPE
 from sdcard.encoding import JsonObject
 from sdcard.pairwise import code_of
 from sdcard.profile import AGENT_SD_JWT_02

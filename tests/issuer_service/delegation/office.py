@@ -11,8 +11,8 @@ from issuer_service.delegation import repository as delegation_repository
 from issuer_service.delegation.records import GrantRow
 from sdcard import Challenge, accept_sd_card, present, select_all
 from sdcard.acceptance import Acceptance
-from sdcard.delegation import ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE, Delegation
-from sdcard.delegation import read_delegated_token as read
+from sdcard.delegation_chain import ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE, Delegation
+from sdcard.delegation_chain import read_delegated_token as read
 from sdcard.jose.jws import Signer
 from sdcard.trust import TrustedIssuers
 from tests.issuer_service.desk import Desk, OpenDesk, ask, changing, jwk, request, request_with_card

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from issuer_service.access import Limit, Scope
 from issuer_service.delegation.endpoints import mounted
-from sdcard.delegation import SD_AGENT_CARD_TYPE, BoundRequest, Chain, verify_bound_token, verify_delegated_token
+from sdcard.delegation_chain import SD_AGENT_CARD_TYPE, BoundRequest, Chain, verify_bound_token, verify_delegated_token
 from sdcard.dpop import create_dpop_proof
 from sdcard.io.database import open_database
 from sdcard.io.key_files import public_jwks

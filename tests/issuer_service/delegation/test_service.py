@@ -12,7 +12,7 @@ import pytest
 from issuer_service.access import Limit, Scope
 from issuer_service.container import DelegationTerms
 from issuer_service.server import address_of, bind, running
-from sdcard.delegation import ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE, Chain, claims_of
+from sdcard.delegation_chain import ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE, Chain, claims_of
 from sdcard.errors import Part, Where
 from sdcard.jose.jws import encode_signing_input, join_signature
 from sdcard.sdjwt.model import Disclosure, parse_disclosure

@@ -14,7 +14,7 @@ from issuer_service.db.tables import approvals
 from issuer_service.delegation.records import ApprovalRow, ApprovalState
 from issuer_service.delegation.repository import MOST_OPEN
 from issuer_service.delegation.service import MOST_LISTED
-from sdcard.delegation import SD_AGENT_CARD_TYPE
+from sdcard.delegation_chain import SD_AGENT_CARD_TYPE
 from sdcard.encoding import encode_base64url
 from tests.command_line import Sdcard
 from tests.issuer_service.console.visitor import Visitor, rule_of

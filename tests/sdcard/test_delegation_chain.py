@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sdcard.delegation import (
+from sdcard.delegation_chain import (
     MOST_SCOPES,
     BoundRequest,
     Chain,
