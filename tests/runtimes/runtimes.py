@@ -6,8 +6,8 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -94,19 +94,25 @@ def serve_package(page: Page) -> None:
     page.goto(f"{ORIGIN}/")
 
 
-@contextmanager
-def worker(main: str, bindings: Mapping[str, str] | None = None) -> Iterator[str]:
-    """The address of a Worker in workerd, whose main module is a file of the package.
+def worker(main: str, bindings: Mapping[str, str] | None = None) -> AbstractContextManager[str]:
+    """The address of a Worker whose main module is a file of the package.
 
     Args:
         bindings: texts that the Worker finds in its ``env``.
     """
+    files = sorted(file for folder in ("src", "test") for file in (PACKAGE / folder).glob("*.js"))
+    return serving_modules([PACKAGE / main, *(file for file in files if file != PACKAGE / main)], bindings or {})
+
+
+@contextmanager
+def serving_modules(modules: Sequence[Path], bindings: Mapping[str, str], flags: Sequence[str] = ()) -> Iterator[str]:
+    """The address of a Worker in workerd with these modules, the main one first."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     folder = built("verifier-workers", [], lambda folder: None)
     config = folder / f"{port}.capnp"
-    config.write_text(_config(folder, main, port, bindings or {}), encoding="utf-8")
+    config.write_text(_config(folder, modules, port, bindings, flags), encoding="utf-8")
     log = (folder / f"{port}.log").open("wb")
     command = [program("workerd"), "serve", str(config)]
     with log, subprocess.Popen(command, stdout=log, stderr=log) as process:
@@ -118,19 +124,19 @@ def worker(main: str, bindings: Mapping[str, str] | None = None) -> Iterator[str
             config.unlink()
 
 
-def _config(folder: Path, main: str, port: int, bindings: Mapping[str, str]) -> str:
-    files = sorted(file for folder in ("src", "test") for file in (PACKAGE / folder).glob("*.js"))
-    here = os.path.relpath(PACKAGE, folder)
-    names = [file.relative_to(PACKAGE).as_posix() for file in files]
-    modules = [f'(name = "{name}", esModule = embed "{here}/{name}")' for name in sorted(names, key=main.__ne__)]
+def _config(folder: Path, modules: Sequence[Path], port: int, bindings: Mapping[str, str], flags: Sequence[str]) -> str:
+    home = os.path.commonpath([file.parent for file in modules])
+    named = [(os.path.relpath(file, home), os.path.relpath(file, folder)) for file in modules]
+    embedded = [f'(name = "{name}", esModule = embed "{file}")' for name, file in named]
     texts = [f"(name = {json.dumps(name)}, text = {json.dumps(text)})" for name, text in bindings.items()]
     return (
         '@0xb8c0d3a5a64cc1f7;\nusing Workerd = import "/workerd/workerd.capnp";\n'
         "const config :Workerd.Config = (\n"
         '  services = [(name = "main", worker = .main)],\n'
         f'  sockets = [(name = "http", address = "127.0.0.1:{port}", http = (), service = "main")]\n);\n'
-        f"const main :Workerd.Worker = (\n  modules = [{', '.join(modules)}],\n"
-        f'  bindings = [{", ".join(texts)}],\n  compatibilityDate = "2026-01-01",\n);\n'
+        f"const main :Workerd.Worker = (\n  modules = [{', '.join(embedded)}],\n"
+        f'  bindings = [{", ".join(texts)}],\n  compatibilityDate = "2026-01-01",\n'
+        f"  compatibilityFlags = {json.dumps(list(flags))},\n);\n"
     )
 
 

@@ -8,7 +8,7 @@ import { digestText } from "./keys.js";
 import { ClaimRequest } from "./requests.js";
 import { Checked, Unchecked } from "./status.js";
 import { canonicalOrigin, checkOrigin, checkSecretUrl } from "./urls.js";
-import { Answering, checkNames, checkTerms, verifyPresentation } from "./verifier.js";
+import { Answering, TERMS, checkNames, checkTerms, verifyPresentation } from "./verifier.js";
 
 /** @import { RequestTarget, Window } from "./challenges.js" */
 /** @import { ReceivedChallenge } from "./http.js" */
@@ -94,7 +94,7 @@ export class AnyAgent {
 export class CalledAgent {
   /** @param {Acceptance & AgentDecisions} demands */
   constructor({ origin, agent, status, requested = new ClaimRequest([]), service = null, standing = MOST_STANDING, window, ...acceptance }) {
-    checkNames(acceptance, ["issuers", "profile", "clockSkew", "maxLifetime", "publishedKeys", "limits"]);
+    checkNames(acceptance, TERMS);
     checkTerms(acceptance);
     checkOrigin(origin);
     if (!(agent instanceof ThisAgent || agent instanceof AnyAgent)) throw new Misuse("decide about the agent: ThisAgent or AnyAgent");

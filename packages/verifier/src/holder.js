@@ -10,7 +10,7 @@ import { ClaimPath } from "./paths.js";
 import { ClaimRequest } from "./requests.js";
 import { parseJws, parseSdJwt, processPayload } from "./sd-jwt.js";
 import { readStatus } from "./status.js";
-import { cardMembers, checkIssued, checkNames, checkTerms } from "./verifier.js";
+import { TERMS, cardMembers, checkIssued, checkNames, checkTerms } from "./verifier.js";
 
 /** @import { PublicKey } from "./keys.js" */
 /** @import { Place } from "./sd-jwt.js" */
@@ -78,7 +78,8 @@ export class HeldSdCard {
  * @param {number} now Unix seconds
  */
 export async function acceptSdCard(text, acceptance, holderKey, now) {
-  checkNames(acceptance, ["issuers", "profile", "clockSkew", "maxLifetime", "publishedKeys", "limits"]);
+  checkNames(acceptance, TERMS);
+  if (typeof holderKey?.thumbprint !== "string") throw new Misuse("give the Holder's public key, as parsePublicJwk returns it");
   const terms = checkTerms(acceptance);
   const arrived = parseSdJwt(text, terms.limits);
   if (arrived.kbJwt !== null) throw new Refused("kb.unexpected", "kb-jwt", "An Issuer sends no KB-JWT.");

@@ -72,7 +72,7 @@ export class Unbound {
 /** @typedef {Acceptance & Decisions} Expectations a Verifier's demands */
 /** @typedef {{ issuers: TrustedIssuers, profile: import("./claims.js").Profile, clockSkew: number, maxLifetime: number | null, publishedKeys: readonly string[], limits: Limits }} Terms */
 
-const TERMS = ["issuers", "profile", "clockSkew", "maxLifetime", "publishedKeys", "limits"];
+export const TERMS = ["issuers", "profile", "clockSkew", "maxLifetime", "publishedKeys", "limits"];
 
 /**
  * @param {object} given
@@ -273,8 +273,8 @@ export class VerifiedCard {
  * @returns {Promise<VerifiedCard>}
  */
 export async function verifyPresentation(presentation, expectations, now) {
+  checkNames(expectations, [...TERMS, "keyBinding", "status", "requested"]);
   const { keyBinding, status, requested = new ClaimRequest([]), ...acceptance } = expectations;
-  checkNames(acceptance, TERMS);
   if (!(keyBinding instanceof Answering || keyBinding instanceof Unsolicited || keyBinding instanceof Unbound)) throw new Misuse("decide about key binding: Answering, Unsolicited or Unbound");
   if (!(status instanceof Checked || status instanceof Unchecked)) throw new Misuse("decide about the status: Checked or Unchecked");
   if (!(requested instanceof ClaimRequest)) throw new Misuse("requested claims are a ClaimRequest");

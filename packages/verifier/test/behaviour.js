@@ -89,6 +89,7 @@ const TESTS = {
     }
     for (const now of [undefined, null, "1800000000", Number.NaN, -1, Infinity, 1e15, 1n]) await misused(() => verifyPresentation(text, expectations(world), now));
     for (const work of [() => new Unbound(" "), () => new Unchecked(""), () => new AnyAgent(), () => new Checked({}), () => new Answering(challenge(), {}), () => new Unsolicited(AUDIENCE, {}), () => new Answering("nonce", { consume: () => true })]) await misused(work);
+    for (const whole of [undefined, null, "", 1]) await misused(() => verifyPresentation(text, whole, NOW));
     for (const text of [undefined, null, 1, {}, ["a"]]) await misused(() => verifyPresentation(text, expectations(world), NOW));
   },
 
@@ -368,6 +369,7 @@ const TESTS = {
   async "a client names the agent, its origin and its Service"(world) {
     const session = sessionOf(world, { agent: new ThisAgent(ISSUER, "agent:another") });
     await refused("agent-proof.other-agent", () => provedFetch(session, agentOf(world).fetch)(`${AGENT}/tasks`));
+    await refused("agent-proof.other-agent", () => provedFetch(sessionOf(world, { agent: new ThisAgent(AGENT, "agent:georoute") }), agentOf(world).fetch)(`${AGENT}/tasks`));
     for (const url of [`${AUDIENCE}/tasks`, `${AGENT}.evil.example/`, "https://agent.example:444/", "http://agent.example/"]) await refused("agent-proof.target", () => provedFetch(sessionOf(world), () => { throw new Error("it is asked"); })(url));
     const through = sessionOf(world, { service: "https://service.example/agents/1" });
     const { challenge: made, value } = await through.challenge("POST", "https://service.example/agents/1/tasks");
@@ -380,6 +382,18 @@ const TESTS = {
     await refused("agent-proof.target", () => checkAgentChallenge(received, [{ ...target, path: "/other" }], [AUDIENCE], ["https://service.example"]));
     for (const more of [{ agent: undefined }, { status: undefined }, { origin: "agent.example" }, { origin: `${AGENT}/` }, { standing: 301 }, { service: "http://service.example" }, { service: AUDIENCE, agent: new AnyAgent("x") }, { isuers: 1 }]) await misused(() => sessionOf(world, more));
     await misused(() => new AgentSession(session.called, memoryChallenges(AUDIENCE, countedRandomness()), clock));
+  },
+
+  async "a challenge with a malformed part is refused at this part"() {
+    const parts = { interaction_id: ["a b", "", "a".repeat(129)], requested: ["{}", "1", "null"], service: ["", " a"], nonce: ["", "a ", "a".repeat(257)], audience: [""] };
+    for (const [name, values] of Object.entries(parts)) {
+      for (const value of values) {
+        const parameters = { nonce: "n", audience: AUDIENCE, [name]: value };
+        const header = `SD-Card ${Object.entries(parameters).map(([one, text]) => `${one}="${text}"`).join(", ")}`;
+        equal((await refused("challenge.malformed", () => parseAgentChallenge([header]))).where, `challenge/${name}`);
+      }
+    }
+    for (const values of [[], ["SD-Card nonce=\"n\"", "SD-Card nonce=\"n\""], ["Bearer"], ["SD-Card ="], [`SD-Card nonce="n", audience="a", NONCE="m"`]]) await refused("challenge.malformed", () => parseAgentChallenge(values));
   },
 
   async "trust in Issuers is listed, and what cannot be used is told"(world) {
