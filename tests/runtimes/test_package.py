@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -98,6 +99,23 @@ def test_the_package_needs_no_other_and_is_pinned() -> None:
 
 def _imports(file: Path) -> list[str]:
     return re.findall(r'^(?:import|export) .*from "([^"]+)";', file.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_what_is_packed_has_sources_types_and_licence_and_no_test(tmp_path: Path) -> None:
+    folder = tmp_path / "packages" / "verifier"
+    shutil.copytree(PACKAGE, folder, ignore=shutil.ignore_patterns("node_modules"))
+    shutil.copy(ROOT / "LICENSE", tmp_path)
+    (folder / "node_modules").symlink_to(tools())
+    (packed,) = json.loads(run("npm", "pack", "--json", "--silent", folder=folder))
+    files = {one["path"] for one in packed["files"]}
+
+    assert {name for name in files if "/" not in name} == {"LICENSE", "README.md", "package.json"}
+    sources = {file.stem for file in (PACKAGE / "src").glob("*.js")}
+    assert files == {
+        *("LICENSE", "README.md", "package.json"),
+        *(f"src/{name}.js" for name in sources),
+        *(f"types/{name}.d.ts" for name in sources),
+    }
 
 
 def test_the_sample_of_the_readme_prints_what_it_shows(installed: Path) -> None:

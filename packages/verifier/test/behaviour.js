@@ -1,5 +1,5 @@
 // What the package does beyond the vectors, in any runtime. Each test is named by what holds.
-import { AdmissionPolicy, AgentSession, Answering, AnyAgent, CHALLENGE_HEADER, CalledAgent, Challenge, Checked, ClaimRequest, FetchedStatusLists, MemoryReplayRecord, Misuse, PROOF_HEADER, Refused, Selection, StatelessChallenges, ThisAgent, Unbound, Unchecked, Unsolicited, checkAgentChallenge, encodeChallenge, memoryChallenges, newChallenge, parseAgentChallenge, parseTrustedIssuers, present, presentingFetch, protect, provedFetch, sdCardMiddleware, selectAll, selectPaths, selectRequested, verifyPresentation } from "./package.js";
+import { AdmissionPolicy, AgentSession, Answering, AnyAgent, CHALLENGE_HEADER, CalledAgent, Challenge, Checked, ClaimRequest, FetchedStatusLists, MemoryReplayRecord, Misuse, PROOF_HEADER, Refused, Selection, StatelessChallenges, ThisAgent, Unbound, Unchecked, Unsolicited, checkAgentChallenge, checkChallengeInteraction, encodeChallenge, memoryChallenges, newChallenge, parseAgentChallenge, parseTrustedIssuers, present, presentingFetch, protect, provedFetch, sdCardMiddleware, selectAll, selectPaths, selectRequested, verifyPresentation } from "./package.js";
 import { encodeBase64url } from "../src/json.js";
 import { AGENT, AUDIENCE, ISSUER, NOW, challenge, clock, countedRandomness, held, issued, newWorld, signed } from "./world.js";
 
@@ -394,6 +394,14 @@ const TESTS = {
       }
     }
     for (const values of [[], ["SD-Card nonce=\"n\"", "SD-Card nonce=\"n\""], ["Bearer"], ["SD-Card ="], [`SD-Card nonce="n", audience="a", NONCE="m"`]]) await refused("challenge.malformed", () => parseAgentChallenge(values));
+  },
+
+  async "the interaction of a request is that of its challenge"() {
+    const received = (id) => parseAgentChallenge([`SD-Card nonce="n", audience="a"${id ? `, interaction_id="${id}"` : ""}`]);
+    checkChallengeInteraction(received("i"), ["i"]);
+    checkChallengeInteraction(received("i"), []);
+    checkChallengeInteraction(received(null), []);
+    for (const [id, values] of [["i", ["j"]], [null, ["i"]], ["i", ["i", "i"]]]) await refused("challenge.other-interaction", () => checkChallengeInteraction(received(id), values));
   },
 
   async "trust in Issuers is listed, and what cannot be used is told"(world) {
