@@ -80,7 +80,10 @@ def in_process(runtime: str, folder: Path, job: dict[str, Any]) -> dict[str, lis
 
 
 def in_workerd(folder: Path, job: dict[str, Any]) -> dict[str, list[float]]:
-    """Measure from outside, since a Worker's clock stands still; a request without presentations is subtracted."""
+    """Measure from outside, because a Worker's clock stands still.
+
+    The time of a request without presentations is subtracted.
+    """
     found: dict[str, list[float]] = {library: [] for library in LIBRARIES}
     with serving_modules([folder / "javascript.js"], {}, ("nodejs_compat",)) as address, httpx2.Client() as http:
 
