@@ -8,20 +8,21 @@ The choice is made once, when this module is imported. ``SDCARD_NATIVE=off`` in 
 cannot be imported then. No other module imports it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-INTERFACE = 1
+INTERFACE = 2
 """What the functions take and return. A kernel of another number is not used."""
 
 _Json: TypeAlias = dict[str, Any]
 Place: TypeAlias = tuple[str | int, ...]
 ReadJws: TypeAlias = tuple[_Json, _Json, bytes, bytes]
 """Header, payload, signing input and signature."""
-PartNode: TypeAlias = "tuple[bool, int, list[tuple[bool, str | None, bytes | PartNode]]]"
+PartNode: TypeAlias = "tuple[bool, int, list[bool], list[str | None], list[PartNode | None], bytes]"
 """A part of a plan with treatments inside: whether it is an array, how many digests it has, and what is shown of it:
 
-whether by a Disclosure, the name (None in an array), and the value as JSON or as another such part.
+whether by a Disclosure; the names (None in an array); parts with treatments inside; and the other values as a JSON
+array, with 0 for each such part.
 """
 
 
@@ -29,25 +30,47 @@ class ReadSdJwt(NamedTuple):
     """An SD-JWT with ``sha-256``, and every Disclosure in its place.
 
     Attributes:
-        header, signing_input, signature: of the Issuer-signed JWT.
+        header: of the Issuer-signed JWT.
         claims: the Processed SD-JWT Payload; a Disclosure for ``iss`` is declined.
         sent: salt, name and ``without_digests`` of each Disclosure.
         revealed: the place of each Disclosure, its number, and the number of the one that holds its digest.
         hidden, emptied: as in ``ProcessedPayload``.
         partly: sorted names of claims at the top with digests inside.
-        sd_hash: what a KB-JWT must name.
     """
 
     header: _Json
     claims: _Json
-    signing_input: bytes
-    signature: bytes
     sent: list[tuple[str, str | None, bool]]
     revealed: list[tuple[Place, int, int | None]]
     hidden: int
     partly: list[str]
     emptied: list[Place]
-    sd_hash: str
+
+
+class AcceptedCard(NamedTuple):
+    """The claims of an SD-Card that breaks no rule.
+
+    Attributes:
+        coordinates, point, thumbprint: of the key in ``cnf``.
+        status: the claim of this name; None if absent.
+        hidden, emptied: as in ``ProcessedPayload``.
+    """
+
+    issuer: str
+    subject: str
+    issued_at: int
+    expires_at: int
+    coordinates: tuple[str, str]
+    point: bytes
+    thumbprint: str
+    vct: str
+    not_before: int | None
+    audience: str | None
+    token_id: str | None
+    card_format: str | None
+    status: Any
+    hidden: int
+    emptied: list[Place]
 
 
 class NativeSigner(Protocol):
@@ -58,11 +81,21 @@ class NativeSigner(Protocol):
         ...
 
 
-class SignatureQueue(Protocol):
-    """Signatures that threads verify while others are added."""
+class Queue(Protocol):
+    """Work for several threads: SD-JWTs to read, and signatures to verify.
 
-    def add(self, point: bytes, message: bytes, signature: bytes) -> None:
-        """Add a signature, as for ``verifies``."""
+    Attributes:
+        count: how many were added. Their numbers begin with 0.
+    """
+
+    count: int
+
+    def add_sd_jwt(self, issuer_jwt: str, disclosures: tuple[str, ...], depth: int, digests: int) -> int | None:
+        """Add an SD-JWT, as for ``read_sd_jwt``."""
+        ...
+
+    def sd_jwt(self, number: int) -> "SdJwt | None":
+        """Return the SD-JWT of this number, when it is read."""
         ...
 
     def close(self) -> None:
@@ -70,11 +103,111 @@ class SignatureQueue(Protocol):
         ...
 
     def work(self) -> None:
-        """Verify until the queue is closed and no signature is waiting."""
+        """Work until the queue is closed and empty."""
         ...
 
     def valid(self) -> list[bool]:
-        """Return for each signature, in order, whether it is known to be valid."""
+        """Return for each number whether it is a signature that is known to be valid."""
+        ...
+
+
+class SdJwt(Protocol):
+    """An SD-JWT that the kernel read, and did not verify.
+
+    Attributes:
+        origin: ``iss`` and the header.
+        size: the bytes that it takes.
+    """
+
+    @property
+    def origin(self) -> tuple[Any, _Json]:
+        """Return both."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Return the number."""
+        ...
+
+    def accept(
+        self,
+        point: bytes,
+        expired: float,
+        begun: float,
+        longest: float | None,
+        audience: str | None,
+        queue: Queue | None,
+        /,
+    ) -> tuple[Any, ...] | None:
+        """Verify the Issuer's signature, and check the claims; as ``AcceptedCard`` has it.
+
+        ``typ``, ``vct``, status and trust are the caller's. The claims ``REQUIRED`` are there.
+
+        Args:
+            point: of the Issuer's key.
+            expired: ``exp`` is later.
+            begun: ``iat`` and ``nbf`` are not later.
+            longest: the most seconds from ``iat`` to ``exp``.
+            queue: gets the signature, which is not verified then.
+        """
+        ...
+
+    def bound(
+        self,
+        kb_jwt: str,
+        disclosures: tuple[str, ...],
+        audience: str,
+        nonce: str | None,
+        interaction: str | None,
+        earliest: float,
+        latest: float,
+        depth: int,
+        queue: Queue | None,
+        /,
+    ) -> tuple[int, str, str | None] | None:
+        """Verify a KB-JWT over this SD-JWT with the key in ``cnf``.
+
+        Args:
+            disclosures: all that this SD-JWT has.
+            nonce: None if the Holder chose it.
+            earliest, latest: inclusive bounds of ``iat``.
+            queue: as for ``accept``.
+
+        Returns:
+            ``iat``, ``nonce`` and ``interaction_id``.
+        """
+        ...
+
+    def processed(self) -> tuple[Any, ...] | None:
+        """Return everything that was read; as ``ReadSdJwt`` has it."""
+        ...
+
+    def members(self) -> _Json | None:
+        """Return the card's members, made anew."""
+        ...
+
+    def select(self, paths: Sequence[tuple[str | int | None, ...]], /) -> list[int] | None:
+        """Return numbers of Disclosures: of these places, everything beneath, and parents."""
+        ...
+
+    def present(
+        self,
+        disclosures: tuple[str, ...],
+        chosen: tuple[str, ...],
+        header: str,
+        issued_at: int,
+        audience: str,
+        nonce: str,
+        interaction: str | None,
+        signer: NativeSigner | None,
+        /,
+    ) -> tuple[tuple[str, ...], str, str | None] | None:
+        """Bind chosen Disclosures to a challenge.
+
+        Returns:
+            The Disclosures in the Issuer's order; the signing input of the KB-JWT, and its signature if there is a
+            signer.
+        """
         ...
 
 
@@ -88,9 +221,9 @@ class Template(Protocol):
     draws: list[int]
 
     def write(
-        self, salts: bytes, header: str, names: list[tuple[bytes, bytes]], tail: bytes
-    ) -> tuple[bytes, tuple[str, ...]] | None:
-        """Write signing input and Disclosures.
+        self, salts: bytes, header: str, names: list[tuple[bytes, bytes]], tail: bytes, signer: NativeSigner | None, /
+    ) -> tuple[str, str | None, tuple[str, ...]] | None:
+        """Write signing input, signature if there is a signer, and Disclosures.
 
         Args:
             salts: what was drawn, one after another.
@@ -108,8 +241,20 @@ def _decline(*_: object) -> None:
 class _Declining:
     """The kernel's functions, without the kernel."""
 
-    read_jws = read_sd_jwt = read_point = verifies = signature_queue = staticmethod(_decline)
+    read_jws = read_sd_jwt = read_point = verifies = queue = staticmethod(_decline)
 
+
+class _DecliningSdJwt:
+    """An SD-JWT that the kernel did not read."""
+
+    origin: tuple[Any, _Json] = (None, {})
+    size = 0
+    accept = bound = processed = members = select = present = staticmethod(_decline)
+
+
+UNREAD: SdJwt = _DecliningSdJwt()
+REQUIRED = frozenset({"iss", "sub", "iat", "exp", "cnf", "vct"})
+"""The claims that an accepted SD-Card has."""
 
 _chosen: Any = _Declining
 try:
@@ -124,14 +269,14 @@ KERNEL: str | None = getattr(_chosen, "__version__", None)
 """The version of the kernel that is in use, or None."""
 read_jws: Callable[[str, int], ReadJws | None] = _chosen.read_jws
 """Read a compact JWS in which arrays and objects nest no deeper than a number."""
-read_sd_jwt: Callable[[str, tuple[str, ...], int, int], tuple[Any, ...] | None] = _chosen.read_sd_jwt
-"""Read an Issuer-signed JWT with its Disclosures, within a depth and a number of digests; as ``ReadSdJwt`` has it."""
+read_sd_jwt: Callable[[str, tuple[str, ...], int, int], SdJwt | None] = _chosen.read_sd_jwt
+"""Read an Issuer-signed JWT with its Disclosures, within a depth and a number of digests."""
 read_point: Callable[[str, str], tuple[bytes, str] | None] = _chosen.read_point
 """The uncompressed point and the thumbprint of a P-256 key, from its coordinates as base64url."""
 verifies: Callable[[bytes, bytes, bytes], bool | None] = _chosen.verifies
 """Whether a P-256 key, as its point, made a signature, r and s, over a message: point, message, signature."""
-signature_queue: Callable[[], SignatureQueue | None] = _chosen.signature_queue
-"""An empty queue of signatures."""
+queue: Callable[[], Queue | None] = _chosen.queue
+"""An empty queue."""
 
 
 def signer(private: Callable[[], bytes], point: bytes) -> NativeSigner | None:

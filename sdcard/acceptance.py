@@ -4,11 +4,14 @@
 stored SD-Card is not parsed again. Trust, times, ``aud`` and published keys are checked at every call.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from itertools import filterfalse
 from typing import NamedTuple
 
-from sdcard.encoding import JsonObject, copied, encode_json
+from sdcard import acceleration
+from sdcard.acceleration import REQUIRED
+from sdcard.encoding import JsonObject, JsonValue, encode_json
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import MAX_SKEW, Instant, is_instant, read_numeric_date
 from sdcard.jose.claims import (
@@ -20,13 +23,13 @@ from sdcard.jose.claims import (
     read_audiences,
     required_text,
 )
-from sdcard.jose.jws import SignatureCheck, verify_jws
-from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published
+from sdcard.jose.jws import Batch, parse_jws, verify_jws
+from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published, p256_key
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.profile import CNF, NEVER_SELECTIVE, RESERVED_AT_TOP, SD_CARD, Profile
 from sdcard.rules import Rule
 from sdcard.sdjwt.model import SdJwt
-from sdcard.sdjwt.verification import ProcessedPayload, process_payload, read_issued
+from sdcard.sdjwt.verification import ProcessedPayload, ReadPayload, process_payload
 from sdcard.trust import TrustedIssuers
 from sdcard.verification_cache import VerificationCache
 
@@ -74,12 +77,15 @@ class VerifiedSdJwt(NamedTuple):
 
     Attributes:
         processed: the Processed SD-JWT Payload and the place of each Disclosure.
-        sd_hash: the digest that a KB-JWT over exactly these Disclosures must name (4.3.1, R-46, R-47).
     """
 
     processed: ProcessedPayload
     sd_jwt: SdJwt
-    sd_hash: str
+
+    @property
+    def sd_hash(self) -> str:
+        """The digest that the KB-JWT must name (4.3.1, R-46, R-47)."""
+        return self.processed.sd_hash(self.sd_jwt)
 
     def __repr__(self) -> str:
         return f"VerifiedSdJwt({self.processed!r}, …)"
@@ -97,7 +103,7 @@ class IssuedSdCard(NamedTuple):
         audience: the names in ``aud``; empty if absent.
         token_id: ``jti``; None if absent.
         card_format: the claim of this name; None if absent.
-        members: the card's members that these Disclosures show.
+        status: the claim of this name, or nothing.
     """
 
     issuer: str
@@ -110,14 +116,26 @@ class IssuedSdCard(NamedTuple):
     audience: tuple[str, ...]
     token_id: str | None
     card_format: str | None
-    members: JsonObject
+    status: tuple[JsonValue, ...]
     verified: VerifiedSdJwt
+
+    @property
+    def members(self) -> JsonObject:
+        """The card's members that these Disclosures show."""
+        return card_members(self.verified.processed.claims)
+
+    def terms(self) -> JsonObject:
+        """Return the claims whose check depends on the call: times and ``aud``."""
+        terms: JsonObject = {"iat": self.issued_at, "exp": self.expires_at}
+        if self.not_before is not None:
+            terms["nbf"] = self.not_before
+        if self.audience:
+            terms["aud"] = [*self.audience]
+        return terms
 
     def copied(self) -> "IssuedSdCard":
         """Return a copy that shares no JSON object with this one."""
-        claims = copied(self.verified.processed.claims)
-        processed = self.verified.processed._replace(claims=claims)
-        return self._replace(members=card_members(claims), verified=self.verified._replace(processed=processed))
+        return self._replace(verified=self.verified._replace(processed=self.verified.processed.copied()))
 
     def __repr__(self) -> str:
         return f"IssuedSdCard(issuer={self.issuer!r}, subject={self.subject!r}, …)"
@@ -140,32 +158,102 @@ def check_issued(
     now: Instant,
     audience: str | None,
     cache: VerificationCache | None = None,
-    signature_is_valid: SignatureCheck | None = None,
+    batch: Batch | None = None,
 ) -> IssuedSdCard:
     """Apply RFC 9901 7.1 and the profile to an SD-Card, in order.
 
     No rule depends on the presenter (R-50). The Issuer's key (2.c) is selected first, because it determines the
-    algorithm (2.a). The profile accepts ``vct`` (SDC-4, VC-3). A caller that passes a cache must not change the JSON
-    objects in the result.
+    algorithm (2.a). A caller that passes a cache must not change the JSON objects in the result.
 
     Args:
         audience: the Verifier, which an ``aud`` claim must name; None for a Holder.
-        cache, signature_is_valid: as for ``check_presentation``.
+        cache: as for ``check_presentation``.
+        batch: verifies the signature later.
 
     Raises:
         Refused: for the first rule that is broken.
     """
-    issuers, profile, limits = acceptance.issuers, acceptance.profile, acceptance.limits
+    issuers = acceptance.issuers
     issuers.check_current(now)
-    entry = (sd_jwt.issuer_jwt, sd_jwt.disclosures, profile, limits)
+    entry = None if cache is None else _entry_of(sd_jwt, acceptance)
     known: _CacheEntry | None = cache.find(entry) if cache is not None else None
     if known is not None and issuers.key_for(known.issued.issuer, known.header, now) == known.issuer_key:
         return _check_again(known, acceptance, now, audience)
-    jws, processed, sd_hash = read_issued(sd_jwt, limits)
-    key = issuers.key_for(jws.payload.get("iss"), jws.header, now)
+    limits = acceptance.limits
+    read = (
+        acceleration.read_sd_jwt(sd_jwt.issuer_jwt, sd_jwt.disclosures, limits.json_depth, limits.digests)
+        if batch is None
+        else batch.read()
+    )
+    made = None if read is None else _accept(read, sd_jwt, acceptance, now, audience, batch)
+    made = made or _check_rules(sd_jwt, acceptance, now, audience, cache, batch)
+    if cache is not None:
+        cache.store(entry, made, _size_of(made.issued))
+    return made.issued
+
+
+def is_known(sd_jwt: SdJwt, acceptance: Acceptance, cache: VerificationCache | None) -> bool:
+    """Whether a cache has the SD-Card."""
+    return cache is not None and cache.find(_entry_of(sd_jwt, acceptance)) is not None
+
+
+def _entry_of(sd_jwt: SdJwt, acceptance: Acceptance) -> Hashable:
+    return sd_jwt.issuer_jwt, sd_jwt.disclosures, acceptance.profile, acceptance.limits
+
+
+def _accept(
+    read: acceleration.SdJwt,
+    sd_jwt: SdJwt,
+    acceptance: Acceptance,
+    now: Instant,
+    audience: str | None,
+    batch: Batch | None,
+) -> _CacheEntry | None:
+    """Check an SD-Card with the kernel. None: it declines, and Python decides.
+
+    Raises:
+        Refused: for the Issuer or a published key, as ``check_issued``.
+    """
+    profile, skew = acceptance.profile, acceptance.clock_skew
+    issuer, header = read.origin
+    if header.get("typ") not in profile.accepted_types or not profile.required <= REQUIRED:
+        return None
+    key = acceptance.issuers.key_for(issuer, header, now)
     check_not_published(key, acceptance.published_keys, _KID)
-    verify_jws(jws, key, profile.accepted_types, signature_is_valid)
-    processed = processed or process_payload(jws.payload, sd_jwt.disclosures, limits)
+    queue = None if batch is None else batch.queue
+    found = read.accept(key._point, now - skew, now + skew, acceptance.max_lifetime, audience, queue)
+    if found is None:
+        return None
+    issuer, subject, issued_at, expires_at, coordinates, point, thumbprint, vct, *others, hidden, emptied = found
+    not_before, named, token_id, card_format, status = others
+    if vct not in profile.accepted_vcts:
+        return None
+    holder_key = p256_key(coordinates, point, thumbprint)
+    check_not_published(holder_key, acceptance.published_keys, _KEY)
+    processed = ReadPayload(read, sd_jwt.disclosures, hidden, frozenset(emptied))
+    audiences = () if named is None else (named,)
+    statuses = () if status is None else (status,)
+    of_card = not_before, audiences, token_id, card_format, statuses
+    verified = VerifiedSdJwt(processed, sd_jwt)
+    issued = IssuedSdCard(issuer, subject, issued_at, expires_at, holder_key, vct, *of_card, verified)
+    return _CacheEntry(header, key, issued)
+
+
+def _check_rules(
+    sd_jwt: SdJwt,
+    acceptance: Acceptance,
+    now: Instant,
+    audience: str | None,
+    cache: VerificationCache | None,
+    batch: Batch | None,
+) -> _CacheEntry:
+    """Apply every rule in order. The profile accepts ``vct`` (SDC-4, VC-3)."""
+    profile, limits = acceptance.profile, acceptance.limits
+    jws = parse_jws(sd_jwt.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, limits.json_depth)
+    key = acceptance.issuers.key_for(jws.payload.get("iss"), jws.header, now)
+    check_not_published(key, acceptance.published_keys, _KID)
+    verify_jws(jws, key, profile.accepted_types, batch)
+    processed = process_payload(jws.payload, sd_jwt.disclosures, limits)
     claims = processed.claims
     check_in_clear(processed, profile.required)
     check_terms(claims, acceptance, now, audience)
@@ -184,30 +272,31 @@ def check_issued(
         audience=read_audiences(claims, _WHERE) if "aud" in claims else (),
         token_id=required_text(claims, "jti", _WHERE) if "jti" in claims else None,
         card_format=check_text(claims, "card_format") if "card_format" in claims else None,
-        members=card_members(claims),
-        verified=VerifiedSdJwt(processed, sd_jwt, sd_hash or processed.algorithm.digest(str(sd_jwt))),
+        status=(claims["status"],) if "status" in claims else (),
+        verified=VerifiedSdJwt(processed, sd_jwt),
     )
-    if cache is not None:
-        cache.store(entry, _CacheEntry(jws.header, key, issued), _size_of(sd_jwt, claims))
-    return issued
+    return _CacheEntry(jws.header, key, issued)
 
 
-def _size_of(sd_jwt: SdJwt, claims: JsonObject) -> int:
+def _size_of(issued: IssuedSdCard) -> int:
     """Estimate the bytes of a cache entry; usual SD-Cards take half of it.
 
-    A character of JSON can take four bytes, because Python stores a text as wide as its widest character.
+    A character of JSON can take four bytes, because Python stores a text as wide as its widest character. What the
+    kernel read takes less, until it becomes Python objects.
     """
-    json = encode_json(claims)
-    values = sum(map(json.count, b",:{["))
+    processed, sd_jwt = issued.verified
     texts = len(sd_jwt.issuer_jwt) + sum(map(len, sd_jwt.disclosures))
-    shown = _DISCLOSURE_BYTES * len(sd_jwt.disclosures)
-    return _ENTRY_BYTES + 2 * texts + 4 * len(json) + _VALUE_BYTES * values + shown
+    fixed = _ENTRY_BYTES + 2 * texts + _DISCLOSURE_BYTES * len(sd_jwt.disclosures)
+    if processed.kernel.size:
+        return fixed + 4 * processed.kernel.size
+    json = encode_json(processed.claims)
+    return fixed + 4 * len(json) + _VALUE_BYTES * sum(map(json.count, b",:{["))
 
 
 def _check_again(known: _CacheEntry, acceptance: Acceptance, now: Instant, audience: str | None) -> IssuedSdCard:
     """Check a stored SD-Card against terms that may have changed, in the same order."""
     check_not_published(known.issuer_key, acceptance.published_keys, _KID)
-    check_terms(known.issued.verified.processed.claims, acceptance, now, audience)
+    check_terms(known.issued.terms(), acceptance, now, audience)
     check_not_published(known.issued.holder_key, acceptance.published_keys, _KEY)
     return known.issued
 

@@ -11,9 +11,9 @@ from sdcard.claim_request import ClaimRequest
 from sdcard.disclosable import Treatment, shows, treatments
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
-from sdcard.jose.jws import Signer, parse_jws
+from sdcard.jose.jws import Signer, complete, native_signer, parse_jws
 from sdcard.jose.keys import PublicKey
-from sdcard.key_binding import Challenge, bind
+from sdcard.key_binding import HEADERS, Challenge, bind
 from sdcard.limits import DEEPEST, Limits
 from sdcard.paths import ClaimPath, Place
 from sdcard.policy.model import DisclosurePolicy
@@ -97,9 +97,8 @@ def accept_sd_card(
     if isinstance(sd_jwt, SdJwtWithKeyBinding):
         raise Refused(Rule.KB_UNEXPECTED, Where(Part.KB_JWT), "An Issuer sends no KB-JWT.")
     issued = check_issued(sd_jwt, acceptance, check_instant(now), None, cache)
-    claims = issued.verified.processed.claims
-    if "status" in claims:
-        parse_status(claims["status"])
+    for status in issued.status:
+        parse_status(status)
     if issued.holder_key != holder_key:
         raise Refused(Rule.CNF_OTHER_KEY, Where(Part.ISSUER_JWT, ("cnf", "jwk")))
     if cache is not None and known is None:
@@ -121,7 +120,12 @@ def select_paths(held: HeldSdCard, paths: Iterable[ClaimPath]) -> Selection:
     Raises:
         Refused: ``selection.not-held``, at the number of the path that matches nothing.
     """
-    claims = held._issued.verified.processed.claims
+    paths = tuple(paths)
+    processed = held._issued.verified.processed
+    numbers = processed.kernel.select([one.segments for one in paths])
+    if numbers is not None:
+        return Selection(tuple([held.sd_jwt.disclosures[number] for number in numbers]))
+    claims = processed.claims
     wanted: set[Place] = set()
     for number, claim_path in enumerate(paths):
         found = claim_path.find(claims)
@@ -242,6 +246,20 @@ def present(
     """
     if signer.public_key != held._issued.holder_key:
         raise Misuse("the signer does not hold the key that the SD-Card is bound to")
+    written = held._issued.verified.processed.kernel.present(
+        held.sd_jwt.disclosures,
+        selection.disclosures,
+        HEADERS[signer.public_key.algorithm],
+        int(check_instant(now)),
+        challenge.audience,
+        challenge.nonce,
+        challenge.interaction_id,
+        native_signer(signer),
+    )
+    if written is not None:
+        chosen, signing_input, signature = written
+        kb_jwt = complete(signing_input, signature, signer)
+        return SdJwtWithKeyBinding(SdJwt(held.sd_jwt.issuer_jwt, chosen), kb_jwt)
     entry = (held.sd_jwt, selection.disclosures)
     shown: tuple[SdJwt, str] | None = cache.find(entry) if cache is not None else None
     if shown is None:

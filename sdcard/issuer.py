@@ -9,11 +9,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from sdcard.acceleration import NativeSigner
 from sdcard.disclosable import Treatment
 from sdcard.encoding import JsonObject, check_containers
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
-from sdcard.jose.jws import InMemorySigner, Signer, encode_header, join_signature
+from sdcard.jose.jws import InMemorySigner, Signer, complete, encode_header, join_signature, native_signer
 from sdcard.jose.keys import PublicKey
 from sdcard.limits import DEFAULT_LIMITS, MOST_CONTAINERS, Limits
 from sdcard.pairwise import code_of
@@ -231,9 +232,11 @@ def prepare_sd_card(
             SD-Card; ``key.bound-elsewhere`` for the Issuer's own key.
         Misuse: for a malformed ``agent_id``, and for a profile that requires a claim that is not written here.
     """
-    signing_input, disclosures, validity = _prepare(issuer, plan, agent_id, holder_key, validity, salts, status, limits)
+    signing_input, _, disclosures, validity = _prepare(
+        issuer, plan, agent_id, holder_key, validity, salts, status, limits
+    )
     return PreparedSdCard(
-        signing_input,
+        signing_input.encode("ascii"),
         disclosures,
         issuer.key,
         plan.context,
@@ -254,8 +257,9 @@ def _prepare(
     salts: SaltSource,
     status: StatusReference | None,
     limits: Limits,
-) -> tuple[bytes, tuple[str, ...], Validity]:
-    """Build the payload to sign, the Disclosures, and the validity."""
+    signer: NativeSigner | None = None,
+) -> tuple[str, str | None, tuple[str, ...], Validity]:
+    """Build the signing input, perhaps a signature, the Disclosures, and the validity."""
     if not isinstance(agent_id, str) or not _AGENT_ID.fullmatch(agent_id):
         raise Misuse("an agent id is 1 to 128 letters, digits, `.`, `_` and `-`")
     key, profile = issuer.key, plan.profile
@@ -275,9 +279,10 @@ def _prepare(
     }
     if status is not None:
         claims["status"] = status.to_claim()
-    _check_complete(profile.required - claims.keys(), plan)
+    if not claims.keys() >= profile.required:
+        _check_complete(profile.required - claims.keys(), plan)
     code = code_of(agent_id)
-    signing_input, disclosures = write_signing_input(
+    signing_input, signature, disclosures = write_signing_input(
         plan.root,
         plan.templates,
         DIGESTS[key.algorithm],
@@ -286,9 +291,10 @@ def _prepare(
         issuer.encoded_header(profile.typ),
         {} if code is None else dict.fromkeys(plan.names_agent, code),  # the pairwise id instead of the agent's own
         claims,
+        signer,
     )
     _check_size(signing_input, disclosures, limits)
-    return signing_input, disclosures, validity
+    return signing_input, signature, disclosures, validity
 
 
 def _check_complete(others: frozenset[str], plan: DisclosurePlan) -> None:
@@ -298,14 +304,14 @@ def _check_complete(others: frozenset[str], plan: DisclosurePlan) -> None:
         raise Misuse(f"the profile requires claims that this SD-Card would lack: {', '.join(sorted(lacking))}")
 
 
-def _check_size(signing_input: bytes, disclosures: Sequence[str], limits: Limits) -> None:
+def _check_size(signing_input: str, disclosures: Sequence[str], limits: Limits) -> None:
     if len(disclosures) > limits.disclosures:
         raise Refused(Rule.LIMIT_DISCLOSURES, _CARD, f"An SD-Card has at most {limits.disclosures} Disclosures.")
     size = len(signing_input) + sum(map(len, disclosures)) + len(disclosures)
     if size > limits.presentation_bytes - _ROOM:
         raise Refused(Rule.LIMIT_BYTES, _CARD, "The SD-Card of this card would be too large to present.")
     if size > _FEW:
-        for text in (signing_input.decode("ascii").partition(".")[2], *disclosures):
+        for text in (signing_input.partition(".")[2], *disclosures):
             if len(text) > _FEW:
                 check_containers(text, _CARD, limits.json_depth)
 
@@ -324,10 +330,10 @@ def issue_sd_card(
     """Prepare and sign an SD-Card in one step. Arguments as in ``prepare_sd_card``."""
     if signer.public_key != issuer.key:
         raise Misuse("the signer does not hold the Issuer's key")
-    signing_input, disclosures, validity = _prepare(
-        issuer, plan, agent_id, holder_key, validity, salts, status, DEFAULT_LIMITS
+    signing_input, signature, disclosures, validity = _prepare(
+        issuer, plan, agent_id, holder_key, validity, salts, status, DEFAULT_LIMITS, native_signer(signer)
     )
-    sd_jwt = SdJwt(join_signature(signing_input, signer.sign(signing_input)), disclosures)
+    sd_jwt = SdJwt(complete(signing_input, signature, signer), disclosures)
     return SdCard(sd_jwt, plan.context, plan.discloses, holder_key, validity, status, f"agent:{agent_id}")
 
 

@@ -23,7 +23,7 @@ from sdcard.jose.claims import (
     required_text,
     same_text,
 )
-from sdcard.jose.jws import SignatureCheck, Signer, add_payload, encode_header, join_signature, parse_jws, verify_jws
+from sdcard.jose.jws import Batch, Signer, add_payload, encode_header, join_signature, parse_jws, verify_jws
 from sdcard.jose.keys import PublicKey
 from sdcard.limits import Limits
 from sdcard.profile import INTERACTION_ID, KB_TYP, SD_HASH
@@ -245,7 +245,7 @@ def _check_text(what: str, value: object) -> None:
 
 # -- Create KB-JWTs (RFC 9901 4.3) ------------------------------------------------------------------------------------
 
-_HEADERS = frozen({algorithm: encode_header(algorithm, KB_TYP) for algorithm in SignatureAlgorithm})
+HEADERS = frozen({algorithm: encode_header(algorithm, KB_TYP) for algorithm in SignatureAlgorithm})
 """The encoded KB-JWT header of each algorithm."""
 
 
@@ -267,7 +267,7 @@ def bind(sd_jwt: SdJwt, sd_hash: str, challenge: Challenge, signer: Signer, now:
     }
     if challenge.interaction_id is not None:
         payload[INTERACTION_ID] = challenge.interaction_id
-    signing_input = add_payload(_HEADERS[signer.public_key.algorithm], payload)
+    signing_input = add_payload(HEADERS[signer.public_key.algorithm], payload)
     return SdJwtWithKeyBinding(sd_jwt, join_signature(signing_input, signer.sign(signing_input)))
 
 
@@ -294,7 +294,7 @@ def verify_key_binding(
     expected: Answering | Unsolicited,
     now: Instant,
     limits: Limits,
-    signature_is_valid: SignatureCheck | None = None,
+    batch: Batch | None = None,
 ) -> Bound:
     """Apply every rule of RFC 9901 7.3 step 5 to a KB-JWT, in order.
 
@@ -305,14 +305,14 @@ def verify_key_binding(
     Args:
         holder_key: from the verified ``cnf`` claim, never from the KB-JWT's header (R-49, R-85).
         sd_hash: the digest of the SD-JWT, by the algorithm in its ``_sd_alg``.
-        signature_is_valid: verifies the signature; by default ``holder_key.verifies``.
+        batch: verifies the signature later.
 
     Raises:
         Refused: ``kb.*``, ``jws.*``, ``claim.*`` or ``time.*``, in the KB-JWT or its header.
     """
     terms = expected.challenge if isinstance(expected, Answering) else expected
     jws = parse_jws(kb_jwt, Part.KB_HEADER, Part.KB_JWT, limits.json_depth)
-    verify_jws(jws, holder_key, (KB_TYP,), signature_is_valid)
+    verify_jws(jws, holder_key, (KB_TYP,), batch)
     claims = jws.payload
     issued_at = check_freshness(claims, terms.window, now, _KB, Rule.KB_STALE, Rule.KB_FROM_FUTURE)
     nonce = read_nonce(claims, "nonce", _KB, Rule.CLAIM_VALUE, _NONCE_HINT)

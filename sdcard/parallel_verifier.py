@@ -8,11 +8,12 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from sdcard import acceleration
+from sdcard.acceptance import is_known
 from sdcard.errors import Misuse, Refused
-from sdcard.instants import Instant
-from sdcard.jose.jws import SignatureCheck, VerifyingKey
-from sdcard.jose.keys import PublicKey
+from sdcard.instants import Instant, check_instant
+from sdcard.jose.jws import Batch, VerifyingKey
 from sdcard.key_binding import check_single_use
+from sdcard.sdjwt.model import SdJwtWithKeyBinding, parse_sd_jwt
 from sdcard.verification_cache import VerificationCache
 from sdcard.verifier import (
     MUST_AWAIT,
@@ -84,36 +85,61 @@ class _Attempt:
         expectations: Expectations,
         now: Instant,
         cache: VerificationCache | None,
-        signatures: "_Signatures",
+        work: "_Work",
     ) -> None:
-        self._arguments = presentation, expectations, now
-        self._signatures = signatures
+        self._expectations, self._now, self._work = expectations, now, work
         self._cache, self._pending = cache, None if cache is None else _PendingCache(cache)
         self._noted: list[int] = []
-        self._outcome = self._check(self._pending, self._note)
+        self._queued, self._number = range(0), None
+        self._outcome: CheckedPresentation | Refused | None = None
+        self.queue = work.queue
+        try:
+            self._arrived = parse_sd_jwt(presentation, expectations.limits)
+        except Refused as refusal:
+            self._outcome = refusal
+            return
+        sd_jwt = self._arrived.sd_jwt if isinstance(self._arrived, SdJwtWithKeyBinding) else self._arrived
+        if self.queue is not None and not is_known(sd_jwt, expectations, cache):
+            limits = expectations.limits
+            self._number = self.queue.add_sd_jwt(
+                sd_jwt.issuer_jwt, sd_jwt.disclosures, limits.json_depth, limits.digests
+            )
 
-    def _note(self, key: VerifyingKey, message: bytes, signature: bytes) -> bool:
-        self._noted.append(self._signatures.note(key, message, signature))
+    def read(self) -> acceleration.SdJwt | None:
+        """Return what a thread reads meanwhile."""
+        return None if self.queue is None or self._number is None else self.queue.sd_jwt(self._number)
+
+    def signature_is_valid(self, key: VerifyingKey, message: bytes, signature: bytes) -> bool:
+        """Note the signature."""
+        self._noted.append(self._work.note(key, message, signature))
         return True
 
-    def _check(self, cache: VerificationCache | None, check: SignatureCheck | None) -> CheckedPresentation | Refused:
+    def check(self) -> None:
+        """Check everything but the signatures."""
+        if self._outcome is None:
+            before = 0 if self.queue is None else self.queue.count
+            self._outcome = self._check(self._pending, self)
+            self._queued = range(before, before if self.queue is None else self.queue.count)
+
+    def _check(self, cache: VerificationCache | None, batch: Batch | None) -> CheckedPresentation | Refused:
         try:
-            return check_presentation(*self._arguments, cache, check)
+            return check_presentation(self._arrived, self._expectations, self._now, cache, batch)
         except Refused as refusal:
             return refusal
 
-    def settle(self, valid: Sequence[bool]) -> None:
-        """Keep the outcome if every signature that it noted is valid."""
-        if not all([valid[number] for number in self._noted]):
+    def settle(self, queued: Sequence[bool], noted: Sequence[bool]) -> None:
+        """Keep the outcome if every signature is valid."""
+        if not all([queued[number] for number in self._queued]) or not all([noted[one] for one in self._noted]):
             self._outcome = self._check(self._cache, None)
         elif self._pending is not None:
             self._pending.commit()
 
     def finish(self) -> VerifiedCard | Refused:
         """Check status and single use; return the card or the refusal."""
-        if isinstance(self._outcome, Refused):
+        if not isinstance(self._outcome, CheckedPresentation):
+            assert self._outcome is not None, "it was checked"
             return self._outcome
-        _, expectations, now = self._arguments
+        expectations, now = self._expectations, self._now
         try:
             check_status(self._outcome, expectations.status, now)
             check_single_use(self._outcome.key_binding, expectations.key_binding, now)
@@ -153,67 +179,68 @@ def verify_many(
     presentations = tuple(presentations)
     if any(expectations.is_awaited for _, expectations in presentations):
         raise Misuse(MUST_AWAIT)
-    signatures = _Signatures(pool, min(threads, 2 * len(presentations)))
+    check_instant(now)
+    work = _Work(pool, min(threads, 2 * len(presentations)))
     try:
-        signatures.begin()
-        attempts = [_Attempt(*one, now, cache, signatures) for one in presentations]
+        work.begin()
+        attempts = [_Attempt(*one, now, cache, work) for one in presentations]
+        for attempt in attempts:
+            attempt.check()
     finally:
-        signatures.close()
-    valid = signatures.compute()
+        work.close()
+    queued, noted = work.finish()
     for attempt in attempts:
-        attempt.settle(valid)
+        attempt.settle(queued, noted)
     return [attempt.finish() for attempt in attempts]
 
 
-class _Signatures:
-    """The signatures of a batch.
+class _Work:
+    """The work of threads for a batch.
 
-    The kernel works without the interpreter's lock, so its threads start before all signatures are noted. Without the
-    kernel, threads start after that, because ``cryptography`` takes the lock for each signature.
+    The kernel works without the interpreter's lock, so its threads start at once, and read SD-JWTs too. Other
+    signatures are verified after all are noted, because ``cryptography`` takes the lock for each one.
     """
 
     def __init__(self, pool: ThreadPool, threads: int) -> None:
         self._pool, self._threads = pool, threads
         self._noted: list[_Signature] = []
-        self._queue = acceleration.signature_queue()
+        self.queue = acceleration.queue()
         self._helpers: list[Task] = []
 
     def begin(self) -> None:
-        """Start the kernel's threads. They wait for signatures until ``close``."""
-        if self._queue is not None:
-            self._helpers += [self._pool.submit(self._queue.work) for _ in range(self._threads - 1)]
+        """Start the kernel's threads. They work until ``close``."""
+        if self.queue is not None:
+            self._helpers += [self._pool.submit(self.queue.work) for _ in range(self._threads - 1)]
 
     def note(self, key: VerifyingKey, message: bytes, signature: bytes) -> int:
-        """Note a signature, and return its number."""
+        """Note a signature that the kernel does not verify, and return its number."""
         self._noted.append((key, message, signature))
-        if self._queue is not None:
-            self._queue.add(key._point if isinstance(key, PublicKey) else b"", message, signature)
         return len(self._noted) - 1
 
     def close(self) -> None:
-        """Tell the kernel's threads that all signatures are noted."""
-        if self._queue is not None:
-            self._queue.close()
+        """Tell the kernel's threads that nothing is added."""
+        if self.queue is not None:
+            self.queue.close()
 
-    def compute(self) -> list[bool]:
-        """Return whether each signature is valid."""
-        if self._queue is None:
-            valid = [False] * len(self._noted)
-        else:
-            self._queue.work()
+    def finish(self) -> tuple[list[bool], list[bool]]:
+        """Return whether each signature is valid: of the queue, and of those noted."""
+        queued = list[bool]()
+        if self.queue is not None:
+            self.queue.work()
             _join(self._helpers)
-            valid = self._queue.valid()
-        waiting = iter([number for number, known in enumerate(valid) if not known])
+            queued = self.queue.valid()
+        valid = [False] * len(self._noted)
+        waiting = iter(range(len(valid)))
 
         def work() -> None:
             for number in waiting:
                 key, message, signature = self._noted[number]
                 valid[number] = key.verifies(message, signature)
 
-        helpers = [self._pool.submit(work) for _ in range(min(self._threads, valid.count(False)) - 1)]
+        helpers = [self._pool.submit(work) for _ in range(min(self._threads, len(valid)) - 1)]
         work()
         _join(helpers)
-        return valid
+        return queued, valid
 
 
 def _join(helpers: Sequence[Task]) -> None:

@@ -9,15 +9,16 @@ from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import NamedTuple
 
-from sdcard.acceptance import Acceptance, IssuedSdCard, check_issued
+from sdcard.acceptance import Acceptance, IssuedSdCard, card_members, check_issued
 from sdcard.cards.partial import PartialCard
 from sdcard.claim_request import ClaimRequest
 from sdcard.encoding import copied
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
-from sdcard.jose.jws import SignatureCheck
+from sdcard.jose.jws import Batch
 from sdcard.jose.keys import PublicKey
 from sdcard.key_binding import (
+    AGENT_NONCE,
     Answering,
     Bound,
     KeyBinding,
@@ -28,9 +29,10 @@ from sdcard.key_binding import (
     has_awaited_record,
     verify_key_binding,
 )
+from sdcard.limits import Limits
 from sdcard.paths import ClaimPath
 from sdcard.rules import Rule
-from sdcard.sdjwt.model import SdJwtWithKeyBinding, parse_sd_jwt
+from sdcard.sdjwt.model import AnySdJwt, SdJwtWithKeyBinding, parse_sd_jwt
 from sdcard.status_list import (
     Checked,
     CheckedAsync,
@@ -152,7 +154,8 @@ def verify_presentation(
     """
     if expectations.is_awaited:
         raise Misuse(MUST_AWAIT)
-    checked = check_presentation(presentation, expectations, now, cache)
+    check_instant(now)
+    checked = check_presentation(parse_sd_jwt(presentation, expectations.limits), expectations, now, cache)
     check_status(checked, expectations.status, now)
     check_single_use(checked.key_binding, expectations.key_binding, now)
     return verified_card(checked, expectations, cache)
@@ -162,18 +165,19 @@ async def verify_presentation_async(
     presentation: str, expectations: Expectations, now: Instant, cache: VerificationCache | None = None
 ) -> VerifiedCard:
     """Verify as ``verify_presentation``; await the status source and the record."""
-    checked = check_presentation(presentation, expectations, now, cache)
+    check_instant(now)
+    checked = check_presentation(parse_sd_jwt(presentation, expectations.limits), expectations, now, cache)
     await check_status_async(checked, expectations.status, now)
     await check_single_use_async(checked.key_binding, expectations.key_binding, now)
     return verified_card(checked, expectations, cache)
 
 
 def check_presentation(
-    presentation: str,
+    arrived: AnySdJwt,
     expectations: Expectations,
     now: Instant,
     cache: VerificationCache | None = None,
-    signature_is_valid: SignatureCheck | None = None,
+    batch: Batch | None = None,
 ) -> CheckedPresentation:
     """Apply every rule of RFC 9901 7.1 and 7.3, in order.
 
@@ -181,31 +185,59 @@ def check_presentation(
     before the KB-JWT (R-84). The caller then checks the status (VC-15) and single use.
 
     Args:
-        presentation, expectations, now, cache: as for ``verify_presentation``.
-        signature_is_valid: verifies a signature; by default ``verifies`` of the key.
+        arrived: the parsed presentation.
+        expectations, now, cache: as for ``verify_presentation``.
+        batch: verifies signatures later. None verifies them at once.
 
     Raises:
         Refused: for the first rule that is broken.
-        Misuse: when ``presentation`` is not a ``str``, or ``now`` not an instant.
     """
-    check_instant(now)
     expected, limits = expectations.key_binding, expectations.limits
-    arrived = parse_sd_jwt(presentation, limits)
     key_binding: Bound | Unbound
     if isinstance(arrived, SdJwtWithKeyBinding):
         if isinstance(expected, Unbound):
             raise Refused(Rule.KB_UNEXPECTED, Where(Part.KB_JWT))
         audience = expected.challenge.audience if isinstance(expected, Answering) else expected.audience
-        issued = check_issued(arrived.sd_jwt, expectations, now, audience, cache, signature_is_valid)
-        holder_key, sd_hash = issued.holder_key, issued.verified.sd_hash
-        key_binding = verify_key_binding(arrived.kb_jwt, holder_key, sd_hash, expected, now, limits, signature_is_valid)
+        issued = check_issued(arrived.sd_jwt, expectations, now, audience, cache, batch)
+        accepted = _accept_key_binding(arrived, issued, expected, now, limits, batch)
+        if accepted is None:
+            sd_hash = issued.verified.processed.sd_hash(arrived.sd_jwt)
+            accepted = verify_key_binding(arrived.kb_jwt, issued.holder_key, sd_hash, expected, now, limits, batch)
+        key_binding = accepted
     else:
         if not isinstance(expected, Unbound):
             raise Refused(Rule.KB_MISSING, Where(Part.PRESENTATION))
-        issued = check_issued(arrived, expectations, now, None, cache, signature_is_valid)
+        issued = check_issued(arrived, expectations, now, None, cache, batch)
         key_binding = expected
-    claims = issued.verified.processed.claims
-    return CheckedPresentation(issued, key_binding, parse_status(claims["status"]) if "status" in claims else None)
+    return CheckedPresentation(issued, key_binding, parse_status(issued.status[0]) if issued.status else None)
+
+
+def _accept_key_binding(
+    arrived: SdJwtWithKeyBinding,
+    issued: IssuedSdCard,
+    expected: Answering | Unsolicited,
+    now: Instant,
+    limits: Limits,
+    batch: Batch | None,
+) -> Bound | None:
+    """Check a KB-JWT with the kernel. None: it declines, and Python decides."""
+    terms = expected.challenge if isinstance(expected, Answering) else expected
+    nonce = expected.challenge.nonce if isinstance(expected, Answering) else None
+    found = issued.verified.processed.kernel.bound(
+        arrived.kb_jwt,
+        arrived.sd_jwt.disclosures,
+        terms.audience,
+        nonce,
+        terms.interaction_id,
+        now - terms.window.past,
+        now + terms.window.future,
+        limits.json_depth,
+        None if batch is None else batch.queue,
+    )
+    if found is None or (nonce is None and found[1].startswith(AGENT_NONCE)):
+        return None
+    issued_at, signed_nonce, interaction_id = found
+    return Bound(issued.holder_key, issued_at, terms.audience, signed_nonce, interaction_id)
 
 
 def check_status(checked: CheckedPresentation, status: Status, now: Instant) -> None:
@@ -236,9 +268,13 @@ def verified_card(
     """
     issued = checked.issued
     processed = issued.verified.processed
+    members = processed.kernel.members()
+    if members is None:
+        members = card_members(processed.claims)
+        members = members if cache is None else copied(members)
     return VerifiedCard(
         declared_format=issued.card_format,
-        members=issued.members if cache is None else copied(issued.members),
+        members=members,
         emptied=processed.emptied,
         issuer=issued.issuer,
         subject=issued.subject,

@@ -63,8 +63,8 @@ PLACES: dict[Why, str] = {
         sdcard/sdjwt/issuance.py:_Embedder.disclosures sdcard/sdjwt/verification.py:_Walk.met
         sdcard/sdjwt/verification.py:_Walk.revealed sdcard/sdjwt/verification.py:_Walk.partly
         sdcard/sdjwt/verification.py:_Walk.emptied sdcard/parallel_verifier.py:_PendingCache._waiting
-        sdcard/parallel_verifier.py:_Attempt._noted sdcard/parallel_verifier.py:_Signatures._noted
-        sdcard/parallel_verifier.py:_Signatures._helpers
+        sdcard/parallel_verifier.py:_Attempt._noted sdcard/parallel_verifier.py:_Work._noted
+        sdcard/parallel_verifier.py:_Work._helpers
         issuer_service/importing.py:Importing.pending issuer_service/agents/reading.py:_Findings.all
         issuer_service/audit/records.py:AuditRow.disclosed
         sdcard/testing.py:FakeRegistry._revoked sdcard/testing.py:FakeRegistry._issued

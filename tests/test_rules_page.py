@@ -86,7 +86,7 @@ ORDER = {
     "_array": ["JSON_DEPTH", "SD_PLACEHOLDER", "DISCLOSURE_KIND"],
     "_meet": ["DIGEST_REPEATED", "LIMIT_DIGESTS"],
     "verify_jws": ["JWS_ALG", "JWS_CRIT", "JWS_CRIT", "JWS_SIGNATURE"],
-    "check_issued": ["VCT"],
+    "_check_rules": ["VCT"],
     "check_in_clear": ["CLAIM_NOT_IN_CLEAR", "CLAIM_MISSING"],
     "verify_key_binding": ["KB_STALE", "KB_FROM_FUTURE", "CLAIM_VALUE", "KB_NONCE", "KB_PURPOSE"]
     + ["KB_AUDIENCE", "KB_SD_HASH", "KB_INTERACTION"],

@@ -3,8 +3,9 @@
 The caller always names the ``typ`` that it expects (RFC 8725 3.11).
 """
 
-from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple, Protocol, TypeAlias, cast
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import NamedTuple, Protocol, cast
 
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
@@ -66,6 +67,11 @@ class InMemorySigner:
             return _r_and_s(key.sign(parameters.hashed(message).digest(), parameters.ecdsa), parameters.size)
 
 
+def native_signer(signer: Signer) -> acceleration.NativeSigner | None:
+    """Return the kernel's signer of a key in memory; None for other signers."""
+    return signer._native if type(signer) is InMemorySigner else None
+
+
 def _native_signer(key: object, point: bytes) -> acceleration.NativeSigner | None:
     """Return the kernel's signer of a P-256 key; None if it declines."""
     if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
@@ -100,8 +106,22 @@ class VerifyingKey(Protocol):
         ...
 
 
-SignatureCheck: TypeAlias = Callable[[VerifyingKey, bytes, bytes], bool]
-"""Verifies a signature of a key over a message. A batch verifies it later."""
+class Batch(Protocol):
+    """A batch, for which threads read SD-JWTs and verify signatures.
+
+    Attributes:
+        queue: the kernel's part of this work.
+    """
+
+    queue: acceleration.Queue | None
+
+    def read(self) -> acceleration.SdJwt | None:
+        """Return the SD-JWT that is checked; None if the kernel declines."""
+        ...
+
+    def signature_is_valid(self, key: VerifyingKey, message: bytes, signature: bytes) -> bool:
+        """Note a signature for later, and return true."""
+        ...
 
 
 class Jws(NamedTuple):
@@ -146,9 +166,7 @@ def parse_jws(text: str, header_part: Part, payload_part: Part, depth: int) -> J
     return Jws(header, payload, signing_input.encode("ascii"), signature, header_where, payload_where)
 
 
-def verify_jws(
-    jws: Jws, key: VerifyingKey, types: Collection[str], signature_is_valid: SignatureCheck | None = None
-) -> None:
+def verify_jws(jws: Jws, key: VerifyingKey, types: Collection[str], batch: Batch | None = None) -> None:
     """Verify a JWS with a given key.
 
     - ``alg`` is a name of the key's algorithm. RFC 8725 3.1; RFC 9901 7.1 step 2, 7.3 step 5.b (R-6, R-42, R-51, R-86).
@@ -162,7 +180,7 @@ def verify_jws(
     Args:
         key: the only key that may have signed it.
         types: accepted values of ``typ``.
-        signature_is_valid: verifies the signature; by default ``key.verifies``.
+        batch: verifies the signature later.
 
     Raises:
         Refused: ``jws.alg``, ``jws.crit``, ``jws.signature`` or ``jws.typ``.
@@ -174,10 +192,8 @@ def verify_jws(
         raise Refused(Rule.JWS_CRIT, where.within("crit"))
     if header.get("b64", True) is not True:
         raise Refused(Rule.JWS_CRIT, where.within("b64"), "The payload is always encoded.")
-    message, signature = jws.signing_input, jws.signature
-    valid = (
-        key.verifies(message, signature) if signature_is_valid is None else signature_is_valid(key, message, signature)
-    )
+    verifies = key.verifies if batch is None else partial(batch.signature_is_valid, key)
+    valid = verifies(jws.signing_input, jws.signature)
     if valid is not True:
         raise Refused(Rule.JWS_SIGNATURE, jws.payload_where.within("signature"))
     check_type(jws, types)
@@ -214,3 +230,8 @@ def add_payload(encoded_header: str, payload: JsonObject) -> bytes:
 def join_signature(signing_input: bytes, signature: bytes) -> str:
     """Append the signature to the signed bytes; the result is a compact JWS."""
     return f"{signing_input.decode('ascii')}.{encode_base64url(signature)}"
+
+
+def complete(signing_input: str, signature: str | None, signer: Signer) -> str:
+    """Append a signature to the signed text. Without one, the signer makes it."""
+    return f"{signing_input}.{signature or encode_base64url(signer.sign(signing_input.encode('ascii')))}"

@@ -96,7 +96,7 @@ class PublicKey:
     """Uncompressed, of a key on a curve."""
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, PublicKey) and self.thumbprint == other.thumbprint
+        return self is other or (isinstance(other, PublicKey) and self.thumbprint == other.thumbprint)
 
     def __hash__(self) -> int:
         return hash(self.thumbprint)
@@ -252,6 +252,12 @@ def parse_public_jwk(value: object, where: Where, cache: VerificationCache | Non
     return key
 
 
+def p256_key(coordinates: tuple[str, str], point: bytes, thumbprint: str) -> PublicKey:
+    """Wrap a P-256 key that the kernel read."""
+    jwk = {"crv": "P-256", "kty": "EC", "x": coordinates[0], "y": coordinates[1]}
+    return PublicKey(SignatureAlgorithm.ES256, thumbprint, jwk, None, point)
+
+
 def check_not_published(key: PublicKey, published: frozenset[str], where: Where) -> None:
     """Refuse a key that anyone can sign with (SD-Card T-19).
 
@@ -271,7 +277,7 @@ def _parse_ec(
     if algorithm is SignatureAlgorithm.ES256 and isinstance(jwk.get("x"), str) and isinstance(jwk.get("y"), str):
         read = acceleration.read_point(public_jwk["x"], public_jwk["y"])
         if read is not None:
-            return PublicKey(algorithm, read[1], public_jwk, None, read[0])
+            return p256_key((public_jwk["x"], public_jwk["y"]), *read)
     x, y = _sized(jwk, ("x", "y"), parameters.size, where)
     entry = (algorithm, x, y)
     known: PublicKey | None = cache.find(entry) if cache is not None else None

@@ -6,11 +6,12 @@ Two SD-Cards of a plan differ only in their salts, and in Disclosures with salts
 plan's layout, which is computed once.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sdcard import acceleration
-from sdcard.acceleration import PartNode, Template
+from sdcard.acceleration import NativeSigner, PartNode, Template
 from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Layout, Treatment, Varying
 from sdcard.encoding import JsonObject, JsonValue, encode_json
 from sdcard.jose.jws import add_payload
@@ -61,8 +62,9 @@ def write_signing_input(
     header: str,
     names: Mapping[str, str],
     claims: JsonObject,
-) -> tuple[bytes, tuple[str, ...]]:
-    """Write what is signed, and the Disclosures.
+    signer: NativeSigner | None = None,
+) -> tuple[str, str | None, tuple[str, ...]]:
+    """Write the signing input, its signature if the kernel made one, and Disclosures.
 
     Args:
         root, algorithm, salts, padded_size: as for ``embed``.
@@ -79,33 +81,36 @@ def write_signing_input(
         if template is not None:
             drawn = [draw_salts(salts, count) for count in template.draws]
             replaced = [(encode_json(name), encode_json(value)) for name, value in names.items()]
-            written = template.write(b"".join(drawn), header, replaced, encode_json(claims)[1:])
+            written = template.write(b"".join(drawn), header, replaced, encode_json(claims)[1:], signer)
             if written is not None:
                 return written
             salts = DrawnSalts(salts, drawn)
     payload, disclosures = embed(root, algorithm, salts, padded_size)
     changed = {name: value for name, value in names.items() if name in payload}
-    return add_payload(header, {**payload, **changed, **claims}), disclosures
+    return add_payload(header, {**payload, **changed, **claims}).decode("ascii"), None, disclosures
 
 
 def describe(part: DisclosableObject | DisclosableArray, padded_size: Callable[[int], int]) -> PartNode:
     """Describe a part of a plan for the kernel."""
-    parts: list[tuple[str | None, Treatment, Disclosable]]
-    if isinstance(part, DisclosableObject):
-        parts = [(name, *treated) for name, treated in part.members.items()]
-    else:
-        parts = [(None, *treated) for treated in part.elements]
-    items = [
-        (
-            treatment is _SELECTIVE,
-            name,
-            describe(inner, padded_size) if isinstance(inner, _DIVIDED) else encode_json(inner),
-        )
-        for name, treatment, inner in parts
-        if treatment is not _WITHHELD
-    ]
-    real = sum([selective for selective, _, _ in items])
-    return isinstance(part, DisclosableArray), _digest_count(real, part.least, padded_size), items
+    is_array = isinstance(part, DisclosableArray)
+    names: Iterable[str | None] = itertools.repeat(None) if isinstance(part, DisclosableArray) else part.members
+    treated = part.elements if isinstance(part, DisclosableArray) else part.members.values()
+    shown_names: list[str | None] = []
+    selective: list[bool] = []
+    divided: list[PartNode | None] = []
+    values: list[JsonValue] = []
+    for name, (treatment, inner) in zip(names, treated, strict=False):
+        if treatment is not _WITHHELD:
+            shown_names.append(name)
+            selective.append(treatment is _SELECTIVE)
+            if isinstance(inner, _DIVIDED):
+                divided.append(describe(inner, padded_size))
+                values.append(0)
+            else:
+                divided.append(None)
+                values.append(inner)
+    digests = _digest_count(selective.count(True), part.least, padded_size)
+    return is_array, digests, selective, shown_names, divided, encode_json(values)
 
 
 def _digest_count(real: int, least: int, padded_size: Callable[[int], int]) -> int:

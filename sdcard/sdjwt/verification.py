@@ -5,11 +5,11 @@ parses an SD-JWT without verifying it, for tools that display it.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from sdcard import acceleration
-from sdcard.encoding import JsonObject, JsonValue
+from sdcard.encoding import JsonObject, JsonValue, copied
 from sdcard.errors import Part, Refused, Where
 from sdcard.jose.jws import Jws, parse_jws
 from sdcard.limits import Limits
@@ -30,7 +30,6 @@ RESERVED_NAMES = RESERVED_ANYWHERE | {SD_ALG}
 """Names that no Disclosure may have."""
 
 _CONTAINERS = (dict, list)
-_HEADER, _PAYLOAD = Where(Part.ISSUER_HEADER), Where(Part.ISSUER_JWT)
 
 
 class Revealed(NamedTuple):
@@ -46,7 +45,8 @@ class Revealed(NamedTuple):
     parent: Disclosure | None
 
 
-class ProcessedPayload(NamedTuple):
+@dataclass(frozen=True, slots=True, repr=False)
+class ProcessedPayload:
     """The Processed SD-JWT Payload, and the place of each Disclosure.
 
     Attributes:
@@ -56,6 +56,7 @@ class ProcessedPayload(NamedTuple):
         selective: the top-level claims that a Holder can withhold; then, sorted, claims of which it can withhold parts.
         emptied: objects and arrays that are empty because digests were removed.
         algorithm: of the digests and of ``sd_hash``: ``_sd_alg``, by default sha-256 (R-12).
+        kernel: what the kernel read, if it did.
     """
 
     claims: JsonObject
@@ -64,9 +65,61 @@ class ProcessedPayload(NamedTuple):
     selective: tuple[str, ...]
     emptied: frozenset[Place]
     algorithm: DigestAlgorithm
+    kernel: acceleration.SdJwt = field(default=acceleration.UNREAD, init=False, compare=False)
+    _sd_hash: str = field(default="", init=False, compare=False)
 
     def __repr__(self) -> str:
         return f"ProcessedPayload(…, hidden={self.hidden}, algorithm={self.algorithm!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle and copy without the kernel's part."""
+        return ProcessedPayload, self._fields()
+
+    def _fields(self) -> tuple[Any, ...]:
+        return self.claims, self.revealed, self.hidden, self.selective, self.emptied, self.algorithm
+
+    def sd_hash(self, sd_jwt: SdJwt) -> str:
+        """Return the digest of the SD-JWT with this payload, computed when first used."""
+        if not self._sd_hash:
+            object.__setattr__(self, "_sd_hash", self.algorithm.digest(str(sd_jwt)))
+        return self._sd_hash
+
+    def copied(self) -> "ProcessedPayload":
+        """Return a copy that shares no JSON object with this one."""
+        claims, *others = self._fields()
+        return ProcessedPayload(copied(claims), *others)
+
+
+class ReadPayload(ProcessedPayload):
+    """A payload that the kernel read: it becomes Python objects on first use."""
+
+    __slots__ = ("_disclosures",)
+
+    def __init__(
+        self, kernel: acceleration.SdJwt, disclosures: tuple[str, ...], hidden: int, emptied: frozenset[Place]
+    ) -> None:
+        self._set(kernel=kernel, _disclosures=disclosures, hidden=hidden, emptied=emptied)
+        self._set(algorithm=DigestAlgorithm.SHA_256, _sd_hash="")
+
+    def _set(self, **values: object) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        """Make ``claims``, ``revealed`` and ``selective``, which are not there yet."""
+        if name not in ("claims", "revealed", "selective"):
+            raise AttributeError(name)
+        found = self.kernel.processed()
+        if found is None:  # it declines only what Python cannot make
+            raise MemoryError
+        read = acceleration.ReadSdJwt(*found)
+        made = [Disclosure(text, *one) for text, one in zip(self._disclosures, read.sent, strict=True)]
+        revealed = [
+            Revealed(place, made[one], None if parent is None else made[parent]) for place, one, parent in read.revealed
+        ]
+        selective = (*[str(place[0]) for place, _, _ in read.revealed], *read.partly)
+        self._set(claims=read.claims, revealed=tuple(revealed), selective=selective)
+        return object.__getattribute__(self, name)
 
 
 def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Limits) -> ProcessedPayload:
@@ -108,31 +161,6 @@ def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Lim
         emptied=frozenset(walk.emptied),
         algorithm=algorithm,
     )
-
-
-def read_issued(sd_jwt: SdJwt, limits: Limits) -> tuple[Jws, ProcessedPayload | None, str]:
-    """Read the Issuer-signed JWT; with the kernel, the Disclosures too.
-
-    Returns:
-        The JWT. If the kernel accepts, its payload is the processed one, which comes with the ``sd_hash``; otherwise
-        None, and ``process_payload`` decides.
-
-    Raises:
-        Refused: as ``parse_jws``.
-    """
-    found = acceleration.read_sd_jwt(sd_jwt.issuer_jwt, sd_jwt.disclosures, limits.json_depth, limits.digests)
-    if found is None:
-        return parse_jws(sd_jwt.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, limits.json_depth), None, ""
-    header, claims, signing_input, signature, sent, placed, hidden, partly, emptied, sd_hash = found
-    made = [Disclosure(text, *one) for text, one in zip(sd_jwt.disclosures, sent, strict=True)]
-    revealed = [
-        Revealed(place, made[number], None if parent is None else made[parent]) for place, number, parent in placed
-    ]
-    selective = (*[str(place[0]) for place, _, _ in placed], *partly)
-    processed = ProcessedPayload(
-        claims, tuple(revealed), hidden, selective, frozenset(emptied), DigestAlgorithm.SHA_256
-    )
-    return Jws(header, claims, signing_input, signature, _HEADER, _PAYLOAD), processed, sd_hash
 
 
 def is_without_digests(value: JsonValue, depth: int) -> bool:

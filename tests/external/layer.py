@@ -19,7 +19,7 @@ def verify_sd_jwt(sd_jwt: SdJwt, key: PublicKey, types: Collection[str], limits:
     jws = parse_jws(sd_jwt.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, limits.json_depth)
     verify_jws(jws, key, types)
     processed = process_payload(jws.payload, sd_jwt.disclosures, limits)
-    return VerifiedSdJwt(processed, sd_jwt, processed.algorithm.digest(str(sd_jwt)))
+    return VerifiedSdJwt(processed, sd_jwt)
 
 
 def check_validity(claims: JsonObject, now: Instant, audience: str | None) -> None:

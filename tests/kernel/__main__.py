@@ -13,19 +13,22 @@ from collections.abc import Callable
 
 from sdcard import acceleration
 from tests.kernel.cards import compare_cards
+from tests.kernel.holding import compare_holding
 from tests.kernel.issuing import compare_issuing
 from tests.kernel.keys import compare_key, compare_signature
 from tests.kernel.process import check_process
 from tests.kernel.reading import compare_sd_jwt
-from tests.kernel.verifying import compare_verification
+from tests.kernel.verifying import compare_batch, compare_verification
 
 MOST_DECLINED = 0.01
 KINDS: tuple[tuple[Callable[[random.Random], str], int], ...] = (
-    (compare_sd_jwt, 78),
+    (compare_sd_jwt, 72),
     (compare_issuing, 10),
-    (compare_key, 4),
-    (compare_signature, 4),
-    (compare_verification, 4),
+    (compare_holding, 5),
+    (compare_key, 3),
+    (compare_signature, 3),
+    (compare_verification, 6),
+    (compare_batch, 1),
 )
 """What is compared, and how many of a hundred inputs are for it."""
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from sdcard import acceleration
 
-FUNCTIONS = ("read_jws", "read_sd_jwt", "read_point", "verifies", "signature_queue")
+FUNCTIONS = ("read_jws", "read_sd_jwt", "read_point", "verifies", "queue")
 
 
 class Difference(Exception):

@@ -62,7 +62,7 @@ def compare_issuing(drawn: random.Random) -> str:
         source = SeededSalts(seed, repeats)
         pieces = [draw_salts(source, count) for count in template.draws]
         replaced = [(encode_json(name), encode_json(one)) for name, one in names.items()]
-        written = template.write(b"".join(pieces), "e30", replaced, encode_json(tail)[1:])
+        written = template.write(b"".join(pieces), "e30", replaced, encode_json(tail)[1:], None)
         try:
             slow = embed(root, DigestAlgorithm.SHA_256, DrawnSalts(source, pieces), padded)
         except Misuse:
@@ -74,6 +74,6 @@ def compare_issuing(drawn: random.Random) -> str:
             outcome = "declined"
             continue
         payload = {**slow.payload, **{name: one for name, one in names.items() if name in slow.payload}, **tail}
-        same("issuing", written, (b"e30." + encode_base64url(encode_json(payload)).encode(), slow.disclosures))
+        same("issuing", written, (f"e30.{encode_base64url(encode_json(payload))}", None, slow.disclosures))
         outcome = "accepted"
     return outcome or "declined"

@@ -1,14 +1,18 @@
-"""A process that ends while threads run in the kernel, forks, and brings large inputs and odd arguments."""
+"""A process that ends while the kernel works, forks, gets signals, and brings large inputs and odd arguments."""
 
 import os
+import resource
+import signal
 import subprocess
 import sys
+from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from sdcard import acceleration
 from sdcard.encoding import encode_base64url
 from sdcard.jose.jws import InMemorySigner
+from vectors.actors import ISSUER, NOW, claim, claims, digest, jwt
 
 ENDING = """
 import threading, time
@@ -20,7 +24,9 @@ def verify():
     while True:
         assert acceleration.verifies(point, message, signature)
 
-for work in (verify, verify, acceleration.signature_queue().work):
+queue = acceleration.queue()
+queue.add_sd_jwt("e30.e30.AAAA", (), 9, 9)
+for work in (verify, verify, queue.work, queue.work):
     threading.Thread(target=work, daemon=True).start()
 time.sleep(0.1)
 """
@@ -61,21 +67,104 @@ def check_large_inputs() -> None:
         text = f"e30.{encode_base64url(payload)}.AAAA"
         if (acceleration.read_jws(text, 64) is not None) is not accepted:
             raise SystemExit("a large input is not read as it should be")
+        if (acceleration.read_sd_jwt(text, (), 64, 9) is not None) is not accepted:
+            raise SystemExit("a large SD-JWT is not read as it should be")
+        acceleration.read_sd_jwt("e30.e30.AAAA", (encode_base64url(payload), "A" * 64 * MEGABYTE), 64, 9)
+
+
+ODD: tuple[Any, ...] = (None, 5, -1, 2**99, "\ud800", b"a", "", object(), ("a",), [1], float("nan"), 1e999)
+STEPS = {"accept": 6, "bound": 9, "select": 1, "present": 8}
+FUNCTIONS = {"read_jws": 2, "read_sd_jwt": 4, "read_point": 2, "verifies": 3}
 
 
 def check_odd_arguments() -> None:
     """Arguments of another type or range decline."""
-    odd = (None, 5, -1, 2**99, "\ud800", b"a", "", object(), ("a",), [1])
-    names = ("read_jws", "read_sd_jwt", "read_point", "verifies")
-    for name, count in zip(names, (2, 4, 2, 3), strict=True):
-        for one in odd:
-            if getattr(acceleration, name)(*[one] * count):
-                raise SystemExit(f"{name} accepts {one!r}")
+    text, disclosures = accepted()
+    read = acceleration.read_sd_jwt(text, disclosures, 64, 99)
+    queue = acceleration.queue()
+    if read is None or queue is None:
+        raise SystemExit("the kernel declines what is ordinary")
+    called = [(acceleration, FUNCTIONS), (read, STEPS), (queue, {"add_sd_jwt": 4, "sd_jwt": 1})]
+    for owner, counts in called:
+        for name, count in counts.items():
+            for one in ODD:
+                found = getattr(owner, name)(*[one] * count)
+                if found not in (None, False):
+                    raise SystemExit(f"{name} accepts {one!r}: {found!r}")
+    good = (ISSUER.public_key._point, NOW, NOW, None, None, None)
+    if read.accept(*good) is None:
+        raise SystemExit("the kernel declines what is ordinary")
+    for at, _ in enumerate(good):
+        for one in ODD:
+            odd: Any = (*good[:at], one, *good[at + 1 :])
+            if read.accept(*odd) is not None and not is_good(at, one):
+                raise SystemExit(f"accept takes {one!r} as argument {at}")
+
+
+def is_good(at: int, one: Any) -> bool:
+    """Whether this argument of ``accept`` means what it says: early instants, no bounds, or an audience of no use."""
+    return (
+        (at == 1 and one in (5, -1))
+        or (at == 2 and one in (2**99, 1e999))
+        or (at == 3 and one in (None, 2**99, 1e999))
+        or (at == 4 and (one is None or one == ""))
+        or (at == 5 and one is None)
+    )
+
+
+def accepted() -> tuple[str, tuple[str, ...]]:
+    """An ordinary SD-JWT."""
+    made = claim("a", 1)
+    return jwt({**claims(), "_sd": [digest(made)]}), (made,)
+
+
+def check_many_calls() -> None:
+    """100,000 calls of each step in sequence do not take more memory than a few."""
+    text, disclosures = accepted()
+    for number in range(100_001):
+        read = acceleration.read_sd_jwt(text, disclosures, 64, 99)
+        assert read is not None
+        read.members()
+        read.select([("a",)])
+        acceleration.read_sd_jwt(text, ("AA",), 64, 99)
+        if number % 10 == 0:
+            read.present(disclosures, disclosures, "e30", NOW, "a", "n", None, None)
+        if number == 1_000:
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    if grown > 8_192:
+        raise SystemExit(f"{grown:,} kB more after 100,000 calls")
+
+
+def check_signals() -> None:
+    """A signal's handler may raise between two calls, and in a batch."""
+
+    def interrupt(*_: object) -> None:
+        raise InterruptedError
+
+    text, disclosures = accepted()
+    kept = signal.signal(signal.SIGALRM, interrupt)
+    interrupted = 0
+    try:
+        for number in range(200):
+            signal.setitimer(signal.ITIMER_REAL, 0.0005 + number / 1e6)
+            try:
+                for _ in range(10_000):
+                    acceleration.read_sd_jwt(text, disclosures, 64, 99)
+            except InterruptedError:
+                interrupted += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, kept)
+    if interrupted != 200:
+        raise SystemExit(f"{interrupted} of 200 signals were seen")
 
 
 def check_process() -> None:
     """Check all of it."""
     check_end()
     check_forks()
+    check_many_calls()
+    check_signals()
     check_large_inputs()
     check_odd_arguments()

@@ -24,7 +24,7 @@ from tests.world import World, key
 NATIVE = ROOT / "native"
 FAKE = """
 INTERFACE, __version__ = {interface}, "9.9"
-read_jws = read_sd_jwt = read_point = verifies = signer = signature_queue = template = lambda *_: None
+read_jws = read_sd_jwt = read_point = verifies = signer = queue = template = lambda *_: None
 """
 PRINT = "from sdcard import acceleration; print(acceleration.KERNEL)"
 
@@ -49,7 +49,7 @@ def test_the_kernel_has_the_interface_and_the_version_that_are_asked_for() -> No
 def test_the_kernel_is_small_and_has_no_unsafe_code() -> None:
     sources = [file.read_text(encoding="utf-8") for file in NATIVE.glob("*/src/*.rs")]
 
-    assert sum(source.count("\n") for source in sources) <= 1_500
+    assert sum(source.count("\n") for source in sources) <= 2_200, "decision 0038 says why"
     assert [source for source in sources if "unsafe" in source.replace("#![forbid(unsafe_code)]", "")] == []
     assert "#![forbid(unsafe_code)]" in (NATIVE / "kernel" / "src" / "lib.rs").read_text(encoding="utf-8")
 

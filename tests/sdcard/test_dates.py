@@ -126,7 +126,7 @@ READERS = {
     "sdcard/jose/claims.py:check_already_issued": ("issuer-jwt/iat", "trust/iat"),
     "sdcard/jose/claims.py:check_freshness": ("kb-jwt/iat", "possession/iat", "dpop/iat"),
     "sdcard/acceptance.py:check_terms": ("issuer-jwt/iat", "issuer-jwt/exp"),
-    "sdcard/acceptance.py:check_issued": ("issuer-jwt/iat", "issuer-jwt/exp", "issuer-jwt/nbf"),
+    "sdcard/acceptance.py:_check_rules": ("issuer-jwt/iat", "issuer-jwt/exp", "issuer-jwt/nbf"),
     "sdcard/oauth.py:verify_access_token": ("access-token/iat", "access-token/exp"),
     "sdcard/trust.py:read_trusted_issuers": ("trust/exp",),
     "sdcard/status_list.py:verify_status_list_token": ("status-list/iat", "status-list/exp"),

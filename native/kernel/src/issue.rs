@@ -1,11 +1,10 @@
 //! Issuing: a plan's digests, Disclosures and decoys (RFC 9901 4.2.4 to 4.2.6), with salts that are an argument.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 
 use crate::base64url;
-use crate::json::{has_exponent, quoted};
-use crate::jws::hashed;
+use crate::json::quoted;
+use crate::jws::{DIGEST, Signer, hashed};
 
 const SALT: usize = 16;
 /// Salts that are drawn at once after the first time, as Python does.
@@ -47,15 +46,20 @@ enum Draw {
     Spread,
 }
 
-/// What is written: signing input and Disclosures.
-pub type Written = (Vec<u8>, Vec<String>);
+impl Draw {
+    fn count(&self) -> usize {
+        if let Draw::Salts(count) = self { *count } else { 1 }
+    }
+}
+
+/// What is written: signing input, signature and Disclosures.
+pub type Written = (String, Option<String>, Vec<String>);
 
 impl Item {
-    /// Declines a number with an exponent, and a name that JSON escapes.
+    /// Declines a name that JSON escapes.
     pub fn new(selective: bool, name: Option<&str>, part: Part) -> Option<Self> {
-        let name = name.map_or(Some(vec![]), quoted)?;
+        let name = name.map_or(Some(String::new()), quoted)?.into_bytes();
         let ending = match &part {
-            Part::Json(json) if has_exponent(json) => return None,
             Part::Json(json) if selective => ending(&name, json),
             _ => String::new(),
         };
@@ -113,14 +117,21 @@ impl Template {
 
     /// How many salts are drawn, call by call.
     pub fn draws(&self) -> Vec<usize> {
-        self.draws.iter().map(|draw| if let Draw::Salts(count) = draw { *count } else { 1 }).collect()
+        self.draws.iter().map(Draw::count).collect()
     }
 
-    /// Writes an SD-JWT up to its signature. Declines salts that are too few, or repeated.
+    /// Writes an SD-JWT, and signs it if there is a signer. Declines salts that are too few, or repeated.
     ///
     /// `names` replace members in the clear: name and value as JSON. `tail` is JSON of an object's further members,
     /// with the closing brace.
-    pub fn write(&self, salts: &[u8], header: &str, names: &[(&[u8], &[u8])], tail: &[u8]) -> Option<Written> {
+    pub fn write(
+        &self,
+        salts: &[u8],
+        header: &str,
+        names: &[(&[u8], &[u8])],
+        tail: &[u8],
+        signer: Option<&Signer>,
+    ) -> Option<Written> {
         let mut salts = salts.chunks_exact(SALT);
         let (mut pool, mut spread) = (Vec::new(), Vec::new());
         for draw in &self.draws {
@@ -129,9 +140,11 @@ impl Template {
                 Draw::Spread => spread.push(u128::from_be_bytes(salts.next()?.try_into().ok()?)),
             }
         }
-        let drawn: usize = self.draws().iter().sum();
-        let different: HashSet<&[u8]> = pool.iter().copied().collect();
-        if pool.len() + spread.len() != drawn || different.len() != pool.len() || salts.next().is_some() {
+        let drawn: usize = self.draws.iter().map(Draw::count).sum();
+        let mut sorted = pool.clone();
+        sorted.sort_unstable();
+        let are_different = sorted.windows(2).all(|pair| pair[0] != pair[1]);
+        if pool.len() + spread.len() != drawn || !are_different || salts.next().is_some() {
             return None;
         }
         let mut writer = Writer { salts: pool.into_iter(), spread: spread.into_iter(), disclosures: vec![] };
@@ -141,11 +154,13 @@ impl Template {
             payload.push(b',');
         }
         payload.extend_from_slice(tail);
-        let mut signing_input = Vec::with_capacity(header.len() + payload.len() / 3 * 4 + 8);
-        signing_input.extend_from_slice(header.as_bytes());
-        signing_input.push(b'.');
-        base64url::encode_to(&mut signing_input, &payload);
-        Some((signing_input, writer.disclosures))
+        let mut text = Vec::with_capacity(header.len() + payload.len() / 3 * 4 + 96);
+        text.extend_from_slice(header.as_bytes());
+        text.push(b'.');
+        base64url::encode_to(&mut text, &payload);
+        let text = String::from_utf8(text).ok()?;
+        let signature = if let Some(signer) = signer { Some(signer.sign_encoded(text.as_bytes())?) } else { None };
+        Some((text, signature, writer.disclosures))
     }
 }
 
@@ -176,24 +191,24 @@ impl Writer<'_> {
     }
 
     /// Adds a Disclosure, and gives its digest.
-    fn disclose(&mut self, item: &Item, value: &[u8]) -> Option<String> {
+    fn disclose(&mut self, item: &Item, value: &[u8]) -> Option<[u8; DIGEST]> {
         let mut head = Vec::with_capacity(HEAD);
         head.extend_from_slice(b"[\"");
         base64url::encode_to(&mut head, self.salts.next()?);
         head.extend_from_slice(b"\",");
         head.push(*item.name.first().or(value.first())?);
-        let mut text = base64url::encode(&head);
-        match item.part {
-            Part::Json(_) => text.push_str(&item.ending),
-            Part::Node(_) => text.push_str(&ending(&item.name, value)),
-        }
-        let digest = hashed(text.as_bytes());
-        self.disclosures.push(text);
+        let later = if let Part::Node(_) = item.part { ending(&item.name, value) } else { String::new() };
+        let ending = if later.is_empty() { &item.ending } else { &later };
+        let mut text = Vec::with_capacity(HEAD / 3 * 4 + ending.len());
+        base64url::encode_to(&mut text, &head);
+        text.extend_from_slice(ending.as_bytes());
+        let digest = hashed(&text);
+        self.disclosures.push(String::from_utf8(text).ok()?);
         Some(digest)
     }
 
     /// Writes elements in their order, a random number of decoys before them, and the rest behind them.
-    fn array(&mut self, node: &Node, values: &[Cow<[u8]>], digests: Vec<String>) -> Option<Vec<u8>> {
+    fn array(&mut self, node: &Node, values: &[Cow<[u8]>], digests: Vec<[u8; DIGEST]>) -> Option<Vec<u8>> {
         let real = node.real()?;
         let (mut digests, decoys) = (digests[..real].iter(), &digests[real..]);
         let mut before = 0;
@@ -206,7 +221,7 @@ impl Writer<'_> {
             text.extend_from_slice(element);
             text.push(b',');
         };
-        let placeholder = |digest: &String| format!(r#"{{"...":"{digest}"}}"#).into_bytes();
+        let placeholder = |digest: &[u8; DIGEST]| [b"{\"...\":\"", &digest[..], b"\"}"].concat();
         decoys[..before].iter().for_each(|decoy| add(&placeholder(decoy)));
         for (item, value) in node.items.iter().zip(values) {
             if item.selective { add(&placeholder(digests.next()?)) } else { add(value) }
@@ -218,8 +233,10 @@ impl Writer<'_> {
 }
 
 /// Writes members in their order, then the sorted digests.
-fn object(node: &Node, values: &[Cow<[u8]>], mut digests: Vec<String>, names: &[(&[u8], &[u8])]) -> Vec<u8> {
-    let mut text = vec![b'{'];
+fn object(node: &Node, values: &[Cow<[u8]>], mut digests: Vec<[u8; DIGEST]>, names: &[(&[u8], &[u8])]) -> Vec<u8> {
+    let size: usize = node.items.iter().zip(values).map(|(item, value)| item.name.len() + value.len() + 2).sum();
+    let mut text = Vec::with_capacity(size + (DIGEST + 3) * digests.len() + 16);
+    text.push(b'{');
     for (item, value) in node.items.iter().zip(values).filter(|(item, _)| !item.selective) {
         let named = names.iter().find(|(name, _)| *name == item.name);
         text.extend_from_slice(&item.name);
@@ -229,7 +246,14 @@ fn object(node: &Node, values: &[Cow<[u8]>], mut digests: Vec<String>, names: &[
     }
     if !digests.is_empty() {
         digests.sort_unstable();
-        text.extend_from_slice(format!("\"_sd\":[\"{}\"],", digests.join("\",\"")).as_bytes());
+        text.extend_from_slice(b"\"_sd\":[");
+        for digest in digests {
+            text.push(b'"');
+            text.extend_from_slice(&digest);
+            text.extend_from_slice(b"\",");
+        }
+        close(&mut text, b']');
+        text.push(b',');
     }
     close(&mut text, b'}');
     text

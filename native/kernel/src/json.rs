@@ -2,87 +2,133 @@
 //!
 //! Numbers are read when Python writes them the same way; every other spelling is declined.
 
-use std::borrow::Cow;
-use std::collections::HashSet;
-
-use memchr::memchr;
+use std::ops::Range;
 
 /// Arrays and objects in one text: Python accepts no fewer.
 const MOST_CONTAINERS: usize = 32_768;
 /// Members of an object that are compared one by one.
 const FEW: usize = 12;
 
-pub type Text<'a> = Cow<'a, str>;
-pub type Members<'a> = Vec<(Text<'a>, Value<'a>)>;
+/// A string: a part of the buffer that was parsed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Text {
+    start: u32,
+    end: u32,
+}
+
+pub type Members = Vec<(Text, Value)>;
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value<'a> {
+pub enum Value {
     Null,
     Bool(bool),
     Int(i64),
     Float(f64),
-    Text(Text<'a>),
-    Array(Vec<Value<'a>>),
-    Object(Members<'a>),
+    Text(Text),
+    Array(Vec<Value>),
+    Object(Members),
 }
 
-impl<'a> Value<'a> {
-    pub fn text(&self) -> Option<&str> {
-        if let Value::Text(text) = self { Some(text) } else { None }
+impl Text {
+    fn new(range: Range<usize>) -> Option<Self> {
+        Some(Self { start: u32::try_from(range.start).ok()?, end: u32::try_from(range.end).ok()? })
     }
 
-    pub fn into_members(self) -> Option<Members<'a>> {
+    /// The characters, in the buffer that was parsed.
+    pub fn of(self, buffer: &str) -> &str {
+        &buffer[self.start as usize..self.end as usize]
+    }
+
+    fn bytes(self, buffer: &[u8]) -> &[u8] {
+        &buffer[self.start as usize..self.end as usize]
+    }
+}
+
+impl Value {
+    pub fn text<'b>(&self, buffer: &'b str) -> Option<&'b str> {
+        if let Value::Text(text) = self { Some(text.of(buffer)) } else { None }
+    }
+
+    pub fn int(&self) -> Option<i64> {
+        if let Value::Int(number) = self { Some(*number) } else { None }
+    }
+
+    pub fn members(&self) -> Option<&Members> {
+        if let Value::Object(members) = self { Some(members) } else { None }
+    }
+
+    pub fn into_members(self) -> Option<Members> {
         if let Value::Object(members) = self { Some(members) } else { None }
     }
 }
 
 /// The member of a name.
-pub fn member<'v, 'a>(members: &'v Members<'a>, name: &str) -> Option<&'v Value<'a>> {
-    members.iter().find(|(one, _)| one == name).map(|(_, value)| value)
+pub fn member<'v>(members: &'v Members, name: &str, buffer: &str) -> Option<&'v Value> {
+    members.iter().find(|(one, _)| one.of(buffer) == name).map(|(_, value)| value)
 }
 
-/// Reads a text in which arrays and objects nest no deeper than `depth`.
-pub fn parse(data: &[u8], depth: usize) -> Option<Value<'_>> {
-    let text = std::str::from_utf8(data).ok()?;
-    let mut reader = Reader { text, data, at: 0, containers: 0 };
+/// Reads a part of a buffer, in which arrays and objects nest no deeper than `depth`.
+///
+/// A string with escapes is replaced by its characters and spaces, so that it is a part of the buffer too.
+pub fn parse(buffer: &mut [u8], part: Range<usize>, depth: usize) -> Option<Value> {
+    std::str::from_utf8(buffer.get(part.clone())?).ok()?;
+    let mut reader = Reader { data: &mut buffer[..part.end], at: part.start, containers: 0 };
     reader.space();
     let value = reader.value(depth)?;
     reader.space();
-    (reader.at == data.len()).then_some(value)
+    (reader.at == part.end).then_some(value)
 }
 
 /// A text as JSON. Declines one with escapes.
-pub fn quoted(text: &str) -> Option<Vec<u8>> {
-    (plain(text.as_bytes()) == text.len()).then(|| [b"\"", text.as_bytes(), b"\""].concat())
+pub fn quoted(text: &str) -> Option<String> {
+    (plain(text.as_bytes()) == text.len()).then(|| ["\"", text, "\""].concat())
 }
 
-/// Whether a number of JSON has an exponent, which two writers spell differently.
-pub fn has_exponent(json: &[u8]) -> bool {
-    let mut rest = json;
-    while !rest.is_empty() {
-        let quote = memchr(b'"', rest).unwrap_or(rest.len());
-        if rest[..quote].windows(2).any(|pair| pair[0].is_ascii_digit() && matches!(pair[1], b'e' | b'E')) {
-            return true;
+/// The elements of a JSON array that a writer made, each as its text.
+///
+/// Declines a number with an exponent, which two writers spell differently.
+pub fn elements(json: &[u8]) -> Option<Vec<&[u8]>> {
+    let inside = json.strip_prefix(b"[")?.strip_suffix(b"]")?;
+    let (mut found, mut depth, mut start, mut at) = (Vec::new(), 0_usize, 0, 0);
+    while at < inside.len() {
+        match inside[at] {
+            b'"' => at = end_of_string(inside, at + 1),
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.checked_sub(1)?,
+            b',' if depth == 0 => {
+                found.push(&inside[start..at]);
+                start = at + 1;
+            }
+            b'e' | b'E' if at > 0 && inside[at - 1].is_ascii_digit() => return None,
+            _ => {}
         }
-        rest = rest.get(quote + 1..).unwrap_or_default();
-        let mut end = plain(rest);
-        while rest.get(end).is_some_and(|byte| *byte != b'"') {
-            end = (end + if rest[end] == b'\\' { 2 } else { 1 }).min(rest.len());
-            end += plain(&rest[end..]);
-        }
-        rest = rest.get(end + 1..).unwrap_or_default();
+        at += 1;
     }
-    false
+    if !inside.is_empty() {
+        found.push(inside.get(start..)?);
+    }
+    Some(found)
 }
 
-struct Reader<'a> {
-    text: &'a str,
-    data: &'a [u8],
+/// The place of the quote that ends a string.
+fn end_of_string(json: &[u8], mut at: usize) -> usize {
+    loop {
+        at += plain(json.get(at..).unwrap_or_default());
+        match json.get(at) {
+            Some(b'\\') => at += 2,
+            Some(b'"') | None => return at,
+            Some(_) => at += 1,
+        }
+    }
+}
+
+struct Reader<'d> {
+    data: &'d mut [u8],
     at: usize,
     containers: usize,
 }
 
-impl<'a> Reader<'a> {
+impl Reader<'_> {
     fn space(&mut self) {
         while matches!(self.data.get(self.at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.at += 1;
@@ -109,7 +155,7 @@ impl<'a> Reader<'a> {
         if self.containers > MOST_CONTAINERS { None } else { depth.checked_sub(1) }
     }
 
-    fn value(&mut self, depth: usize) -> Option<Value<'a>> {
+    fn value(&mut self, depth: usize) -> Option<Value> {
         match self.data.get(self.at)? {
             b'"' => self.string().map(Value::Text),
             b'{' => self.object(depth),
@@ -121,7 +167,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn array(&mut self, depth: usize) -> Option<Value<'a>> {
+    fn array(&mut self, depth: usize) -> Option<Value> {
         let within = self.enter(depth)?;
         let mut elements = Vec::new();
         if self.data.get(self.at) == Some(&b']') {
@@ -139,7 +185,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn object(&mut self, depth: usize) -> Option<Value<'a>> {
+    fn object(&mut self, depth: usize) -> Option<Value> {
         let within = self.enter(depth)?;
         let mut members = Members::new();
         if self.data.get(self.at) == Some(&b'}') {
@@ -155,34 +201,42 @@ impl<'a> Reader<'a> {
             self.space();
             match self.next()? {
                 b',' => self.space(),
-                b'}' => return are_different(&members).then_some(Value::Object(members)),
+                b'}' => return are_different(&members, self.data).then_some(Value::Object(members)),
                 _ => return None,
             }
         }
     }
 
-    /// Reads a string, which is a part of the text unless it has escapes.
-    fn string(&mut self) -> Option<Text<'a>> {
+    fn string(&mut self) -> Option<Text> {
         self.skip(b"\"")?;
-        let mut start = self.at;
-        let mut joined = String::new();
+        let start = self.at;
+        self.at += plain(&self.data[start..]);
+        match self.next()? {
+            b'"' => Text::new(start..self.at - 1),
+            b'\\' => self.escaped(start),
+            _ => None, // a control character
+        }
+    }
+
+    /// Reads a string from its first escape on. What an escape stands for is never longer.
+    fn escaped(&mut self, start: usize) -> Option<Text> {
+        let mut end = self.at - 1;
         loop {
-            self.at += plain(&self.data[self.at..]);
+            let mut four = [0; 4];
+            let escaped = self.escape()?.encode_utf8(&mut four).as_bytes();
+            self.data[end..end + escaped.len()].copy_from_slice(escaped);
+            end += escaped.len();
+            let length = plain(&self.data[self.at..]);
+            self.data.copy_within(self.at..self.at + length, end);
+            self.at += length;
+            end += length;
             match self.next()? {
                 b'"' => {
-                    let part = self.text.get(start..self.at - 1)?;
-                    if joined.is_empty() {
-                        return Some(Cow::Borrowed(part));
-                    }
-                    joined.push_str(part);
-                    return Some(Cow::Owned(joined));
+                    self.data[end..self.at - 1].fill(b' ');
+                    return Text::new(start..end);
                 }
-                b'\\' => {
-                    joined.push_str(self.text.get(start..self.at - 1)?);
-                    joined.push(self.escape()?);
-                    start = self.at;
-                }
-                _ => return None, // a control character
+                b'\\' => {}
+                _ => return None,
             }
         }
     }
@@ -216,11 +270,11 @@ impl<'a> Reader<'a> {
         Some(code)
     }
 
-    fn number(&mut self) -> Option<Value<'a>> {
-        let rest = self.text.get(self.at..)?;
-        let is_part = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | b'+' | b'e' | b'E');
-        let end = rest.bytes().position(|byte| !is_part(byte)).unwrap_or(rest.len());
-        let literal = rest.get(..end)?;
+    fn number(&mut self) -> Option<Value> {
+        let rest = &self.data[self.at..];
+        let is_part = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | b'+' | b'e' | b'E');
+        let end = rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len());
+        let literal = std::str::from_utf8(&rest[..end]).ok()?;
         self.at += end;
         if literal.contains('.') {
             let number: f64 = literal.parse().ok()?;
@@ -254,10 +308,12 @@ fn plain(data: &[u8]) -> usize {
 }
 
 /// Whether no two members have the same name.
-pub fn are_different(members: &Members) -> bool {
+pub fn are_different(members: &Members, buffer: &[u8]) -> bool {
+    let name = |at: usize| members[at].0.bytes(buffer);
     if members.len() <= FEW {
-        return members.iter().enumerate().all(|(at, (name, _))| members[..at].iter().all(|(other, _)| other != name));
+        return (1..members.len()).all(|at| (0..at).all(|other| name(other) != name(at)));
     }
-    let mut names = HashSet::with_capacity(members.len());
-    members.iter().all(|(name, _)| names.insert(name.as_ref()))
+    let mut names: Vec<&[u8]> = members.iter().map(|(name, _)| name.bytes(buffer)).collect();
+    names.sort_unstable();
+    names.windows(2).all(|pair| pair[0] != pair[1])
 }

@@ -1,87 +1,116 @@
 //! Compact JWSs whose header and payload are JSON objects (RFC 7515), and ECDSA over P-256 (RFC 7518 3.4).
 
-use aws_lc_rs::digest::{Context, SHA256, digest};
+use aws_lc_rs::digest::{Digest, SHA256, digest};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, ParsedPublicKey, UnparsedPublicKey,
 };
 
 use crate::base64url;
-use crate::json::{Members, member, parse};
+use crate::json::{Members, Value, member, parse};
 
 const COORDINATE: usize = 32;
 const UNCOMPRESSED: u8 = 4;
 
-/// The decoded parts of a JWS.
-pub struct Parts<'t> {
-    pub header: Vec<u8>,
-    pub payload: Vec<u8>,
-    pub signing_input: &'t str,
+/// A JWS that is read and not verified.
+pub struct Jws {
+    /// Holds every string of header and payload.
+    pub buffer: String,
+    pub header: Members,
+    pub payload: Members,
     pub signature: Vec<u8>,
 }
 
-/// A JWS that is read and not verified.
-pub struct Jws<'p> {
-    pub header: Members<'p>,
-    pub payload: Members<'p>,
-}
-
-/// Splits a JWS and decodes its parts.
-pub fn split(text: &str) -> Option<Parts<'_>> {
+/// Signing input, header, payload and signature, encoded.
+pub fn split(text: &str) -> Option<(&str, &str, &str, &str)> {
     let (signing_input, signature) = text.rsplit_once('.')?;
     let (header, payload) = signing_input.split_once('.')?;
-    Some(Parts {
-        header: base64url::decode(header)?,
-        payload: base64url::decode(payload)?,
-        signing_input,
-        signature: base64url::decode(signature)?,
-    })
+    Some((signing_input, header, payload, signature))
 }
 
-impl Parts<'_> {
-    /// Reads header and payload. Declines a header in which `alg`, `typ` or `kid` is no string.
-    pub fn read(&self, depth: usize) -> Option<Jws<'_>> {
-        let header = parse(&self.header, depth)?.into_members()?;
-        for name in ["alg", "typ", "kid"] {
-            if member(&header, name).is_some_and(|value| value.text().is_none()) {
-                return None;
-            }
-        }
-        Some(Jws { header, payload: parse(&self.payload, depth)?.into_members()? })
-    }
+/// Reads a JWS. Declines a header in which `alg`, `typ` or `kid` is no string.
+pub fn read(text: &str, depth: usize) -> Option<Jws> {
+    let (_, header, payload, signature) = split(text)?;
+    let signature = base64url::decode(signature)?;
+    let mut data = Vec::with_capacity(text.len());
+    let (header, payload) = (base64url::decode_to(&mut data, header)?, base64url::decode_to(&mut data, payload)?);
+    let header = parse(&mut data, header, depth)?.into_members()?;
+    let payload = parse(&mut data, payload, depth)?.into_members()?;
+    let buffer = String::from_utf8(data).ok()?;
+    are_texts(&header, &buffer).then_some(Jws { buffer, header, payload, signature })
 }
+
+/// Whether `alg`, `typ` and `kid` are strings, where present.
+pub fn are_texts(header: &Members, buffer: &str) -> bool {
+    let is_text = |name| member(header, name, buffer).is_none_or(|value| matches!(value, Value::Text(_)));
+    ["alg", "typ", "kid"].into_iter().all(is_text)
+}
+
+/// Whether a header says ES256 and this type, and has no parameter that changes how a JWS is read.
+pub fn is_es256(header: &Members, typ: Option<&str>, buffer: &str) -> bool {
+    let text = |name| member(header, name, buffer).and_then(|value| value.text(buffer));
+    let absent = |name| member(header, name, buffer).is_none();
+    text("alg") == Some("ES256")
+        && text("typ").is_some()
+        && (typ.is_none() || text("typ") == typ)
+        && absent("crit")
+        && absent("b64")
+}
+
+/// Characters of a SHA-256 digest.
+pub const DIGEST: usize = 43;
 
 /// The SHA-256 digest of a text, as base64url.
-pub fn hashed(text: &[u8]) -> String {
-    base64url::encode(digest(&SHA256, text).as_ref())
+pub fn hashed(text: &[u8]) -> [u8; DIGEST] {
+    encoded(&digest(&SHA256, text))
 }
 
-/// The SHA-256 digest of texts, each with the separator behind it, as base64url.
-pub fn hashed_together<'t>(texts: impl Iterator<Item = &'t str>) -> String {
-    let mut context = Context::new(&SHA256);
-    for text in texts {
-        context.update(text.as_bytes());
-        context.update(b"~");
-    }
-    base64url::encode(context.finish().as_ref())
+/// A digest as base64url.
+pub fn encoded(hash: &Digest) -> [u8; DIGEST] {
+    let mut text = Vec::with_capacity(DIGEST + 1);
+    base64url::encode_to(&mut text, hash.as_ref());
+    text.try_into().unwrap_or([b'.'; DIGEST]) // never: 32 bytes have 43 characters
 }
 
 /// A P-256 key: its uncompressed point, which is on the curve, and its thumbprint (RFC 7638).
-pub fn read_point(x: &str, y: &str) -> Option<(Vec<u8>, String)> {
-    let mut point = vec![UNCOMPRESSED];
-    for text in [x, y] {
-        point.extend(Some(base64url::decode(text)?).filter(|data| data.len() == COORDINATE)?);
-    }
-    ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, &point).ok()?;
-    let members = format!(r#"{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}"#);
-    Some((point, hashed(members.as_bytes())))
+pub struct Key {
+    pub point: Vec<u8>,
+    pub thumbprint: String,
+    parsed: ParsedPublicKey,
 }
 
-/// Whether a signature, r and s, is the key's over the message. A `false` is no refusal.
+impl Key {
+    /// Reads a key from its coordinates as base64url.
+    pub fn read(x: &str, y: &str) -> Option<Self> {
+        let mut point = Vec::with_capacity(2 * COORDINATE + 1);
+        point.push(UNCOMPRESSED);
+        for text in [x, y] {
+            if base64url::decode_to(&mut point, text)?.len() != COORDINATE {
+                return None;
+            }
+        }
+        let parsed = ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, &point).ok()?;
+        let members = [r#"{"crv":"P-256","kty":"EC","x":""#, x, r#"","y":""#, y, r#""}"#].concat();
+        let thumbprint = String::from_utf8(hashed(members.as_bytes()).to_vec()).ok()?;
+        Some(Self { point, thumbprint, parsed })
+    }
+
+    /// Whether a signature, r and s, is the key's over the digest of a message. A `false` is no refusal.
+    pub fn verifies(&self, hash: &Digest, signature: &[u8]) -> bool {
+        signature.len() == 2 * COORDINATE && self.parsed.verify_digest_sig(hash, signature).is_ok()
+    }
+}
+
+/// Whether a signature, r and s, is that of the key with this point, over a message. A `false` is no refusal.
 pub fn verifies(point: &[u8], message: &[u8], signature: &[u8]) -> bool {
+    verifies_digest(point, &digest(&SHA256, message), signature)
+}
+
+/// The same over the digest of a message.
+pub fn verifies_digest(point: &[u8], hash: &Digest, signature: &[u8]) -> bool {
     point.first() == Some(&UNCOMPRESSED)
         && signature.len() == 2 * COORDINATE
-        && UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify(message, signature).is_ok()
+        && UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify_digest(hash, signature).is_ok()
 }
 
 /// A private key of P-256.
@@ -102,5 +131,10 @@ impl Signer {
     pub fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
         let signature = self.pair.sign(&self.random, message).ok()?;
         Some(signature.as_ref().to_vec()).filter(|bytes| bytes.len() == 2 * COORDINATE)
+    }
+
+    /// The same as base64url.
+    pub fn sign_encoded(&self, message: &[u8]) -> Option<String> {
+        Some(base64url::encode(&self.sign(message)?))
     }
 }

@@ -1,23 +1,61 @@
-//! Signatures that several threads verify while others are added.
+//! SD-JWTs that several threads read, and signatures that they verify, while others are added.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use crate::jws::verifies;
+use aws_lc_rs::digest::Digest;
 
-/// A signature: point, message, r and s.
-pub type Signature = (Vec<u8>, Vec<u8>, Vec<u8>);
+use crate::jws::verifies_digest;
+use crate::sd_jwt::{Limits, SdJwt};
+
+/// Whose signature is verified.
+pub enum Signed {
+    ByPoint(Vec<u8>),
+    ByHolder(Arc<SdJwt>),
+}
+
+pub enum Job {
+    Read { issuer_jwt: String, disclosures: Vec<String>, limits: Limits },
+    Verify { by: Signed, hash: Digest, signature: Vec<u8> },
+}
+
+#[derive(Clone)]
+enum Outcome {
+    Waiting,
+    Read(Option<Arc<SdJwt>>),
+    Valid(bool),
+}
+
+impl Job {
+    fn done(self) -> Outcome {
+        match self {
+            Job::Read { issuer_jwt, disclosures, limits } => {
+                let disclosures: Vec<&str> = disclosures.iter().map(String::as_str).collect();
+                let read = SdJwt::read(&issuer_jwt, &disclosures, limits);
+                read.iter().for_each(|read| {
+                    read.sd_hash(&disclosures);
+                });
+                Outcome::Read(read.map(Arc::new))
+            }
+            Job::Verify { by: Signed::ByPoint(point), hash, signature } => {
+                Outcome::Valid(verifies_digest(&point, &hash, &signature))
+            }
+            Job::Verify { by: Signed::ByHolder(sd_jwt), hash, signature } => {
+                Outcome::Valid(sd_jwt.holder.as_ref().is_some_and(|key| key.verifies(&hash, &signature)))
+            }
+        }
+    }
+}
 
 #[derive(Default)]
 struct State {
-    waiting: VecDeque<(usize, Signature)>,
-    /// Whether each signature is known to be valid.
-    valid: Vec<bool>,
+    waiting: VecDeque<(usize, Job)>,
+    outcomes: Vec<Outcome>,
     is_closed: bool,
 }
 
-/// Signatures in the order in which they were added.
+/// Jobs in the order in which they were added.
 #[derive(Default)]
 pub struct Queue {
     state: Mutex<State>,
@@ -29,14 +67,19 @@ impl Queue {
         self.state.lock().ok()
     }
 
-    /// Adds a signature.
-    pub fn add(&self, signature: Signature) {
-        if let Some(mut state) = self.state() {
-            let number = state.valid.len();
-            state.valid.push(false);
-            state.waiting.push_back((number, signature));
-            self.changed.notify_one();
-        }
+    /// Adds a job, and gives its number.
+    pub fn add(&self, job: Job) -> Option<usize> {
+        let mut state = self.state()?;
+        let number = state.outcomes.len();
+        state.outcomes.push(Outcome::Waiting);
+        state.waiting.push_back((number, job));
+        self.changed.notify_all();
+        Some(number)
+    }
+
+    /// How many were added.
+    pub fn count(&self) -> usize {
+        self.state().map_or(0, |state| state.outcomes.len())
     }
 
     /// Says that no more are added.
@@ -47,29 +90,54 @@ impl Queue {
         }
     }
 
-    /// Verifies signatures until the queue is closed and none is waiting.
+    /// Works until the queue is closed and no job is waiting.
     pub fn work(&self) {
-        while let Some((number, (point, message, signature))) = self.next() {
-            let valid = catch_unwind(AssertUnwindSafe(|| verifies(&point, &message, &signature))).unwrap_or(false);
-            if let Some(mut state) = self.state() {
-                state.valid[number] = valid;
-            }
+        while let Some(state) = self.state() {
+            let Some(mut state) = self.until(state, |state| state.is_closed || !state.waiting.is_empty()) else {
+                return;
+            };
+            let Some(job) = state.waiting.pop_front() else { return };
+            drop(state);
+            self.finish(job);
         }
     }
 
-    /// Whether each signature is known to be valid.
-    pub fn valid(&self) -> Vec<bool> {
-        self.state().map(|state| state.valid.clone()).unwrap_or_default()
+    /// The SD-JWT of a job, which this thread waits for, and works meanwhile.
+    pub fn sd_jwt(&self, number: usize) -> Option<Arc<SdJwt>> {
+        loop {
+            let is_done = |state: &State| !matches!(state.outcomes.get(number), Some(Outcome::Waiting));
+            let mut state = self.until(self.state()?, |state| is_done(state) || !state.waiting.is_empty())?;
+            if is_done(&state) {
+                return if let Some(Outcome::Read(read)) = state.outcomes.get(number) { read.clone() } else { None };
+            }
+            let job = state.waiting.pop_front()?;
+            drop(state);
+            self.finish(job);
+        }
     }
 
-    fn next(&self) -> Option<(usize, Signature)> {
-        let mut state = self.state()?;
-        loop {
-            let first = state.waiting.pop_front();
-            if first.is_some() || state.is_closed {
-                return first;
-            }
+    /// Whether each signature is known to be valid; false for other jobs.
+    pub fn valid(&self) -> Vec<bool> {
+        let state = self.state();
+        state.map_or(vec![], |state| state.outcomes.iter().map(|one| matches!(one, Outcome::Valid(true))).collect())
+    }
+
+    fn until<'s>(
+        &self,
+        mut state: MutexGuard<'s, State>,
+        holds: impl Fn(&State) -> bool,
+    ) -> Option<MutexGuard<'s, State>> {
+        while !holds(&state) {
             state = self.changed.wait(state).ok()?;
+        }
+        Some(state)
+    }
+
+    fn finish(&self, (number, job): (usize, Job)) {
+        let done = catch_unwind(AssertUnwindSafe(|| job.done())).unwrap_or(Outcome::Valid(false));
+        if let Some(mut state) = self.state() {
+            state.outcomes[number] = done;
+            self.changed.notify_all();
         }
     }
 }

@@ -1,16 +1,21 @@
 //! SD-JWTs: digests replaced by Disclosures (RFC 9901 7.1, steps 2.d to 5).
 
-use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::OnceLock;
 
+use aws_lc_rs::digest::{Context, Digest, SHA256};
 use memchr::memmem::find;
 
 use crate::base64url;
+use crate::claims::confirmed_key;
 use crate::json::{Members, Text, Value, are_different, member, parse};
-use crate::jws::{hashed, hashed_together};
+use crate::jws::{DIGEST, Key, are_texts, encoded, hashed, split};
 
 const SD: &str = "_sd";
 const SD_ALG: &str = "_sd_alg";
 const ELLIPSIS: &str = "...";
+/// Bytes of what has one size: the key, digests, and this value itself.
+const FIXED: usize = 2_048;
 
 /// The bounds of `sdcard.limits.Limits` that count here.
 #[derive(Clone, Copy)]
@@ -20,121 +25,185 @@ pub struct Limits {
 }
 
 /// One step of a place.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Step<'a> {
-    Name(Text<'a>),
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step {
+    Name(Text),
     Index(usize),
 }
 
-pub type Place<'a> = Vec<Step<'a>>;
+pub type Place = Vec<Step>;
 
 /// A Disclosure without its value.
-pub struct Sent<'a> {
-    pub salt: Text<'a>,
-    pub name: Option<Text<'a>>,
+pub struct Sent {
+    pub salt: Text,
+    pub name: Option<Text>,
     pub without_digests: bool,
 }
 
 /// A Disclosure in its place, by number, and the one that holds its digest.
-pub struct Revealed<'a> {
-    pub place: Place<'a>,
+pub struct Revealed {
+    pub place: Place,
     pub number: usize,
     pub parent: Option<usize>,
 }
 
 /// The Processed SD-JWT Payload.
-pub struct Processed<'a> {
-    pub claims: Members<'a>,
-    pub sent: Vec<Sent<'a>>,
-    pub revealed: Vec<Revealed<'a>>,
+pub struct Processed {
+    pub claims: Members,
+    pub sent: Vec<Sent>,
+    pub revealed: Vec<Revealed>,
     pub met: usize,
-    pub partly: Vec<Text<'a>>,
-    pub emptied: Vec<Place<'a>>,
+    pub partly: Vec<Text>,
+    pub emptied: Vec<Place>,
 }
 
-/// Decodes Disclosures.
-pub fn decode(disclosures: &[&str]) -> Option<Vec<Vec<u8>>> {
-    disclosures.iter().map(|text| base64url::decode(text)).collect()
+/// An SD-JWT that is read and not verified.
+pub struct SdJwt {
+    /// Holds every string.
+    pub buffer: String,
+    pub header: Members,
+    pub processed: Processed,
+    /// The digest of the signing input.
+    pub signed: Digest,
+    pub signature: Vec<u8>,
+    /// The digest of the Issuer-signed JWT, to go on from, and the whole one that a KB-JWT names.
+    issuer_jwt: Context,
+    sd_hash: OnceLock<[u8; DIGEST]>,
+    /// The key that it is bound to, if that is of P-256.
+    pub holder: Option<Key>,
 }
 
-/// The digest of an Issuer-signed JWT and its Disclosures, as a KB-JWT names it.
-pub fn sd_hash(issuer_jwt: &str, disclosures: &[&str]) -> String {
-    hashed_together(std::iter::once(issuer_jwt).chain(disclosures.iter().copied()))
+impl SdJwt {
+    /// Reads an Issuer-signed JWT with its Disclosures.
+    pub fn read(issuer_jwt: &str, disclosures: &[&str], limits: Limits) -> Option<Self> {
+        let (signing_input, header, payload, signature) = split(issuer_jwt)?;
+        let signature = base64url::decode(signature)?;
+        let mut data =
+            Vec::with_capacity((issuer_jwt.len() + disclosures.iter().map(|one| one.len()).sum::<usize>()) / 4 * 3);
+        let header = base64url::decode_to(&mut data, header)?;
+        let payload = base64url::decode_to(&mut data, payload)?;
+        let parts: Option<Vec<_>> = disclosures.iter().map(|text| base64url::decode_to(&mut data, text)).collect();
+        let header = parse(&mut data, header, limits.depth)?.into_members()?;
+        let payload = parse(&mut data, payload, limits.depth)?.into_members()?;
+        let read: Option<Vec<_>> = parts?.into_iter().map(|part| disclosure(&mut data, part, limits.depth)).collect();
+        let buffer = String::from_utf8(data).ok()?;
+        let (sent, values) = read?.into_iter().unzip();
+        let processed = process(payload, disclosures, sent, values, &buffer, limits)?;
+        let mut hashed_so_far = Context::new(&SHA256);
+        hashed_so_far.update(signing_input.as_bytes());
+        let signed = hashed_so_far.clone().finish();
+        hashed_so_far.update(issuer_jwt.get(signing_input.len()..)?.as_bytes());
+        let holder = confirmed_key(&processed.claims, &buffer);
+        let is_usual = are_texts(&header, &buffer);
+        is_usual.then(|| Self {
+            buffer,
+            header,
+            processed,
+            signed,
+            signature,
+            issuer_jwt: hashed_so_far,
+            sd_hash: OnceLock::new(),
+            holder,
+        })
+    }
+
+    /// The bytes that it takes, about.
+    pub fn size(&self) -> usize {
+        let processed = &self.processed;
+        let values = size_of_members(&self.header) + size_of_members(&processed.claims);
+        let steps: usize = processed.revealed.iter().map(|one| one.place.capacity()).sum();
+        FIXED
+            + self.buffer.capacity()
+            + values
+            + steps * size_of::<Step>()
+            + processed.sent.capacity() * size_of::<Sent>()
+            + processed.revealed.capacity() * size_of::<Revealed>()
+    }
+
+    /// What a KB-JWT names over these Disclosures, which are some of this SD-JWT's.
+    pub fn sd_hash_of(&self, disclosures: &[&str]) -> [u8; DIGEST] {
+        let mut hash = self.issuer_jwt.clone();
+        hash.update(b"~");
+        for text in disclosures {
+            hash.update(text.as_bytes());
+            hash.update(b"~");
+        }
+        encoded(&hash.finish())
+    }
+
+    /// What a KB-JWT names over all Disclosures of this SD-JWT.
+    pub fn sd_hash(&self, disclosures: &[&str]) -> &[u8; DIGEST] {
+        self.sd_hash.get_or_init(|| self.sd_hash_of(disclosures))
+    }
 }
 
 /// Replaces each digest by the claim of its Disclosure, or removes it.
 ///
 /// Declines another algorithm than `sha-256`, and a Disclosure for `iss`.
-pub fn process<'a>(
-    mut payload: Members<'a>,
+fn process(
+    mut payload: Members,
     disclosures: &[&str],
-    decoded: &'a [Vec<u8>],
+    sent: Vec<Sent>,
+    values: Vec<Option<Value>>,
+    buffer: &str,
     limits: Limits,
-) -> Option<Processed<'a>> {
-    if let Some(at) = payload.iter().position(|(name, _)| name == SD_ALG) {
-        if payload.remove(at).1.text() != Some("sha-256") {
+) -> Option<Processed> {
+    if let Some(at) = payload.iter().position(|(name, _)| name.of(buffer) == SD_ALG) {
+        if payload.remove(at).1.text(buffer) != Some("sha-256") {
             return None;
         }
     }
-    let mut walk = Walk {
-        limits,
-        waiting: HashMap::new(),
-        values: vec![],
-        sent: vec![],
-        met: HashSet::new(),
-        revealed: vec![],
-        partly: vec![],
-        emptied: vec![],
-        place: vec![],
-    };
-    for (number, (text, data)) in disclosures.iter().zip(decoded).enumerate() {
-        let (sent, value) = read(data, limits.depth)?;
-        walk.sent.push(sent);
-        walk.values.push(Some(value));
-        if walk.waiting.insert(hashed(text.as_bytes()), number).is_some() {
-            return None;
-        }
+    let mut waiting: Vec<([u8; DIGEST], usize)> = Vec::with_capacity(disclosures.len());
+    for (number, text) in disclosures.iter().enumerate() {
+        waiting.push((hashed(text.as_bytes()), number));
     }
+    waiting.sort_unstable();
+    let (revealed, partly, emptied, place) = (Vec::with_capacity(sent.len()), vec![], vec![], vec![]);
+    let mut walk = Walk { buffer, limits, waiting, values, sent, met: vec![], revealed, partly, emptied, place };
     let claims = walk.object(payload, None)?;
-    walk.partly.sort();
-    let Walk { waiting, sent, met, revealed, partly, emptied, .. } = walk;
-    waiting.is_empty().then_some(Processed { claims, sent, revealed, met: met.len(), partly, emptied })
+    let Walk { waiting, sent, mut met, revealed, mut partly, emptied, .. } = walk;
+    met.sort_unstable();
+    partly.sort_unstable_by_key(|name: &Text| name.of(buffer));
+    let is_exact = met.windows(2).all(|pair| pair[0] != pair[1]) && revealed.len() == waiting.len();
+    is_exact.then_some(Processed { claims, sent, revealed, met: met.len(), partly, emptied })
 }
 
-fn read(data: &[u8], depth: usize) -> Option<(Sent<'_>, Value<'_>)> {
-    let Value::Array(parts) = parse(data, depth)? else { return None };
-    let without_digests = [&b"\"_sd"[..], b"\"...\"", b"\\u"].iter().all(|part| find(data, part).is_none());
+fn disclosure(data: &mut [u8], part: Range<usize>, depth: usize) -> Option<(Sent, Option<Value>)> {
+    let text = &data[part.clone()];
+    let without_digests = [&b"\"_sd"[..], b"\"...\"", b"\\u"].iter().all(|one| find(text, one).is_none());
+    let Value::Array(parts) = parse(data, part, depth)? else { return None };
     let mut parts = parts.into_iter();
-    let (salt, second, third) = (parts.next()?, parts.next()?, parts.next());
-    let Value::Text(salt) = salt else { return None };
-    match (second, third, parts.next()) {
-        (value, None, _) => Some((Sent { salt, name: None, without_digests }, value)),
-        (Value::Text(name), Some(value), None) => Some((Sent { salt, name: Some(name), without_digests }, value)),
+    let Value::Text(salt) = parts.next()? else { return None };
+    match (parts.next()?, parts.next(), parts.next()) {
+        (value, None, _) => Some((Sent { salt, name: None, without_digests }, Some(value))),
+        (Value::Text(name), Some(value), None) => Some((Sent { salt, name: Some(name), without_digests }, Some(value))),
         _ => None,
     }
 }
 
-struct Walk<'a> {
+struct Walk<'b> {
+    buffer: &'b str,
     limits: Limits,
-    waiting: HashMap<String, usize>,
-    values: Vec<Option<Value<'a>>>,
-    sent: Vec<Sent<'a>>,
-    met: HashSet<Text<'a>>,
-    revealed: Vec<Revealed<'a>>,
-    partly: Vec<Text<'a>>,
-    emptied: Vec<Place<'a>>,
-    place: Place<'a>,
+    /// The digest of each Disclosure, sorted.
+    waiting: Vec<([u8; DIGEST], usize)>,
+    values: Vec<Option<Value>>,
+    sent: Vec<Sent>,
+    met: Vec<&'b str>,
+    revealed: Vec<Revealed>,
+    partly: Vec<Text>,
+    emptied: Vec<Place>,
+    place: Place,
 }
 
-impl<'a> Walk<'a> {
+impl Walk<'_> {
     /// Processes a value at a step below the present place.
-    fn within(&mut self, step: Step<'a>, value: Value<'a>, parent: Option<usize>) -> Option<Value<'a>> {
+    fn within(&mut self, step: Step, value: Value, parent: Option<usize>) -> Option<Value> {
         if !matches!(value, Value::Object(_) | Value::Array(_)) {
             return Some(value);
         }
         self.place.push(step);
         let result = match value {
-            Value::Object(members) if member(&members, SD_ALG).is_some() => None,
+            Value::Object(members) if member(&members, SD_ALG, self.buffer).is_some() => None,
             Value::Object(members) => self.object(members, parent).map(Value::Object),
             Value::Array(elements) => self.array(elements, parent).map(Value::Array),
             value => Some(value),
@@ -143,26 +212,26 @@ impl<'a> Walk<'a> {
         result
     }
 
-    fn object(&mut self, members: Members<'a>, parent: Option<usize>) -> Option<Members<'a>> {
+    fn object(&mut self, members: Members, parent: Option<usize>) -> Option<Members> {
         if self.place.len() >= self.limits.depth {
             return None;
         }
         let mut digests = Vec::new();
         let mut result = Members::with_capacity(members.len());
         for (name, value) in members {
-            if name == ELLIPSIS {
+            if name.of(self.buffer) == ELLIPSIS {
                 return None;
             }
-            if name != SD {
+            if name.of(self.buffer) != SD {
                 let is_top = self.place.is_empty();
-                if is_top && !has_digests(&value) {
+                if is_top && !has_digests(&value, self.buffer) {
                     result.push((name, value));
                     continue;
                 }
                 if is_top {
-                    self.partly.push(name.clone());
+                    self.partly.push(name);
                 }
-                let value = self.within(Step::Name(name.clone()), value, parent)?;
+                let value = self.within(Step::Name(name), value, parent)?;
                 result.push((name, value));
             } else if let Value::Array(listed) = value {
                 digests = listed;
@@ -173,12 +242,12 @@ impl<'a> Walk<'a> {
         let mut shown = Vec::new();
         let is_any = !digests.is_empty();
         for digest in digests {
-            shown.extend(self.meet(digest)?);
+            shown.extend(self.meet(&digest)?);
         }
         for &number in &shown {
             self.insert(number, &mut result, parent)?;
         }
-        if !shown.is_empty() && !are_different(&result) {
+        if !shown.is_empty() && !are_different(&result, self.buffer.as_bytes()) {
             return None; // a name was taken
         }
         if is_any && result.is_empty() {
@@ -188,18 +257,19 @@ impl<'a> Walk<'a> {
     }
 
     /// Adds a disclosed claim whose name is not reserved.
-    fn insert(&mut self, number: usize, result: &mut Members<'a>, parent: Option<usize>) -> Option<()> {
-        let name = self.sent[number].name.clone()?;
-        let is_issuer = self.place.is_empty() && name == "iss"; // it chooses the key before it is disclosed
-        if is_issuer || [SD, SD_ALG, ELLIPSIS].contains(&&*name) {
+    fn insert(&mut self, number: usize, result: &mut Members, parent: Option<usize>) -> Option<()> {
+        let name = self.sent[number].name?;
+        let text = name.of(self.buffer);
+        let is_issuer = self.place.is_empty() && text == "iss"; // it chooses the key before it is disclosed
+        if is_issuer || [SD, SD_ALG, ELLIPSIS].contains(&text) {
             return None;
         }
-        let value = self.reveal(number, Step::Name(name.clone()), parent)?;
+        let value = self.reveal(number, Step::Name(name), parent)?;
         result.push((name, value));
         Some(())
     }
 
-    fn array(&mut self, elements: Vec<Value<'a>>, parent: Option<usize>) -> Option<Vec<Value<'a>>> {
+    fn array(&mut self, elements: Vec<Value>, parent: Option<usize>) -> Option<Vec<Value>> {
         if self.place.len() >= self.limits.depth {
             return None;
         }
@@ -208,12 +278,12 @@ impl<'a> Walk<'a> {
         for element in elements {
             let here = Step::Index(result.len());
             match element {
-                Value::Object(mut members) if member(&members, ELLIPSIS).is_some() => {
+                Value::Object(mut members) if member(&members, ELLIPSIS, self.buffer).is_some() => {
                     let digest = members.pop()?.1;
                     if !members.is_empty() {
                         return None;
                     }
-                    if let Some(number) = self.meet(digest)? {
+                    if let Some(number) = self.meet(&digest)? {
                         if self.sent[number].name.is_some() {
                             return None;
                         }
@@ -230,9 +300,10 @@ impl<'a> Walk<'a> {
     }
 
     /// Takes a Disclosure as one in its place, and processes its value.
-    fn reveal(&mut self, number: usize, step: Step<'a>, parent: Option<usize>) -> Option<Value<'a>> {
-        let mut place = self.place.clone();
-        place.push(step.clone());
+    fn reveal(&mut self, number: usize, step: Step, parent: Option<usize>) -> Option<Value> {
+        let mut place = Vec::with_capacity(self.place.len() + 1);
+        place.extend_from_slice(&self.place);
+        place.push(step);
         self.revealed.push(Revealed { place, number, parent });
         let value = self.values[number].take()?;
         if self.place.is_empty() && self.sent[number].without_digests {
@@ -241,21 +312,38 @@ impl<'a> Walk<'a> {
         self.within(step, value, Some(number))
     }
 
-    /// Notes a digest, which may stand once, and takes out the Disclosure that it refers to.
-    fn meet(&mut self, digest: Value<'a>) -> Option<Option<usize>> {
-        let Value::Text(digest) = digest else { return None };
-        let number = self.waiting.remove(&*digest);
-        (self.met.insert(digest) && self.met.len() <= self.limits.digests).then_some(number)
+    /// Notes a digest, and finds the Disclosure that it refers to. A digest that stands twice is declined at the end.
+    fn meet(&mut self, digest: &Value) -> Option<Option<usize>> {
+        let digest = digest.text(self.buffer)?;
+        self.met.push(digest);
+        let found = self.waiting.binary_search_by(|(one, _)| one[..].cmp(digest.as_bytes()));
+        (self.met.len() <= self.limits.digests).then(|| found.ok().map(|at| self.waiting[at].1))
+    }
+}
+
+fn size_of_members(members: &Members) -> usize {
+    let inside: usize = members.iter().map(|(_, value)| size_of_inside(value)).sum();
+    members.capacity() * size_of::<(Text, Value)>() + inside
+}
+
+fn size_of_inside(value: &Value) -> usize {
+    match value {
+        Value::Object(members) => size_of_members(members),
+        Value::Array(elements) => {
+            let inside: usize = elements.iter().map(size_of_inside).sum();
+            elements.capacity() * size_of::<Value>() + inside
+        }
+        _ => 0,
     }
 }
 
 /// Whether a digest may stand in a value.
-fn has_digests(value: &Value) -> bool {
+fn has_digests(value: &Value, buffer: &str) -> bool {
     match value {
-        Value::Object(members) => {
-            members.iter().any(|(name, value)| [SD, SD_ALG, ELLIPSIS].contains(&&**name) || has_digests(value))
-        }
-        Value::Array(elements) => elements.iter().any(has_digests),
+        Value::Object(members) => members
+            .iter()
+            .any(|(name, value)| [SD, SD_ALG, ELLIPSIS].contains(&name.of(buffer)) || has_digests(value, buffer)),
+        Value::Array(elements) => elements.iter().any(|element| has_digests(element, buffer)),
         _ => false,
     }
 }

@@ -5,18 +5,22 @@
 mod lock;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
+use std::sync::Arc;
 
 use lock::without_lock;
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyNone, PyString, PyTuple};
+use sdcard_kernel::claims::{Binding, Expected, Terms};
+use sdcard_kernel::holder::{Answer, Segment};
 use sdcard_kernel::issue::{self, Item, Node, Part};
-use sdcard_kernel::json::{Members, Value};
+use sdcard_kernel::json::{Text, Value};
+use sdcard_kernel::queue::{self, Job, Signed};
 use sdcard_kernel::sd_jwt::{self, Limits, Place, Step};
-use sdcard_kernel::{jws, queue};
+use sdcard_kernel::{json, jws};
 
 /// What `sdcard.acceleration` compares: it counts up when a function changes.
-const INTERFACE: u32 = 1;
+const INTERFACE: u32 = 2;
 
 /// Names that a `Maker` remembers.
 const NAMES: usize = 64;
@@ -29,17 +33,23 @@ fn declining<T>(work: impl FnOnce() -> PyResult<Option<T>>) -> Option<T> {
 }
 
 /// Makes objects of Python. Members of one name share it.
-struct Maker<'py, 'v> {
+struct Maker<'py, 'b> {
     py: Python<'py>,
-    names: [Option<(&'v str, Bound<'py, PyString>)>; NAMES],
+    buffer: &'b str,
+    names: [Option<(&'b str, Bound<'py, PyString>)>; NAMES],
 }
 
-impl<'py, 'v> Maker<'py, 'v> {
-    fn new(py: Python<'py>) -> Self {
-        Self { py, names: [const { None }; NAMES] }
+impl<'py, 'b> Maker<'py, 'b> {
+    fn new(py: Python<'py>, buffer: &'b str) -> Self {
+        Self { py, buffer, names: [const { None }; NAMES] }
     }
 
-    fn name(&mut self, name: &'v str) -> Bound<'py, PyString> {
+    fn text(&self, text: Text) -> Bound<'py, PyString> {
+        PyString::new(self.py, text.of(self.buffer))
+    }
+
+    fn name(&mut self, name: Text) -> Bound<'py, PyString> {
+        let name = name.of(self.buffer);
         let first = name.bytes().next().unwrap_or_default() as usize;
         let slot = &mut self.names[(name.len() * 7 + first) % NAMES];
         match slot {
@@ -48,39 +58,37 @@ impl<'py, 'v> Maker<'py, 'v> {
         }
     }
 
-    fn object(&mut self, members: &'v Members) -> PyResult<Bound<'py, PyDict>> {
+    fn object<'v>(&mut self, members: impl IntoIterator<Item = &'v (Text, Value)>) -> PyResult<Bound<'py, PyDict>> {
         let result = PyDict::new(self.py);
         for (name, value) in members {
-            result.set_item(self.name(name), self.value(value)?)?;
+            result.set_item(self.name(*name), self.value(value)?)?;
         }
         Ok(result)
     }
 
-    fn value(&mut self, value: &'v Value) -> PyResult<Bound<'py, PyAny>> {
+    fn value(&mut self, value: &Value) -> PyResult<Bound<'py, PyAny>> {
         Ok(match value {
             Value::Null => PyNone::get(self.py).to_owned().into_any(),
             Value::Bool(value) => PyBool::new(self.py, *value).to_owned().into_any(),
             Value::Int(value) => PyInt::new(self.py, *value).into_any(),
             Value::Float(value) => PyFloat::new(self.py, *value).into_any(),
-            Value::Text(value) => PyString::new(self.py, value).into_any(),
+            Value::Text(value) => self.text(*value).into_any(),
             Value::Array(elements) => {
-                let result = PyList::empty(self.py);
-                for element in elements {
-                    result.append(self.value(element)?)?;
-                }
-                result.into_any()
+                let made: PyResult<Vec<_>> = elements.iter().map(|element| self.value(element)).collect();
+                PyList::new(self.py, made?)?.into_any()
             }
             Value::Object(members) => self.object(members)?.into_any(),
         })
     }
-}
 
-fn place<'py>(py: Python<'py>, steps: &Place) -> PyResult<Bound<'py, PyTuple>> {
-    let steps = steps.iter().map(|step| match step {
-        Step::Name(name) => PyString::new(py, name).into_any(),
-        Step::Index(index) => PyInt::new(py, *index).into_any(),
-    });
-    PyTuple::new(py, steps.collect::<Vec<_>>())
+    fn place(&mut self, steps: &Place) -> PyResult<Bound<'py, PyTuple>> {
+        let steps = steps.iter().map(|step| match step {
+            Step::Name(name) => self.name(*name).into_any(),
+            Step::Index(index) => PyInt::new(self.py, *index).into_any(),
+        });
+        let steps: Vec<_> = steps.collect();
+        PyTuple::new(self.py, steps)
+    }
 }
 
 /// Header, payload, signing input and signature of a compact JWS.
@@ -88,55 +96,254 @@ fn place<'py>(py: Python<'py>, steps: &Place) -> PyResult<Bound<'py, PyTuple>> {
 fn read_jws<'py>(py: Python<'py>, text: Argument<'_, 'py>, depth: Argument<'_, 'py>) -> Option<Bound<'py, PyTuple>> {
     declining(|| {
         let (text, depth): (&str, usize) = (text.extract()?, depth.extract()?);
-        let Some(parts) = without_lock(py, || jws::split(text)) else { return Ok(None) };
-        let Some(read) = without_lock(py, || parts.read(depth)) else { return Ok(None) };
-        let mut maker = Maker::new(py);
+        let Some(read) = without_lock(py, || jws::read(text, depth)) else { return Ok(None) };
+        let Some((signed, ..)) = jws::split(text) else { return Ok(None) };
+        let mut maker = Maker::new(py, &read.buffer);
         let (header, payload) = (maker.object(&read.header)?, maker.object(&read.payload)?);
-        let signed = PyBytes::new(py, parts.signing_input.as_bytes());
-        (header, payload, signed, PyBytes::new(py, &parts.signature)).into_pyobject(py).map(Some)
+        let (signed, signature) = (PyBytes::new(py, signed.as_bytes()), PyBytes::new(py, &read.signature));
+        (header, payload, signed, signature).into_pyobject(py).map(Some)
     })
 }
 
-/// An SD-JWT with every Disclosure in its place.
+/// The texts of a tuple, which live as long as it does.
+struct Texts<'py>(Vec<Bound<'py, PyString>>);
+
+impl<'py> Texts<'py> {
+    fn of(texts: Argument<'_, 'py>) -> PyResult<Self> {
+        Ok(Self(texts.extract()?))
+    }
+
+    fn strs(&self) -> PyResult<Vec<&str>> {
+        self.0.iter().map(|one| one.to_str()).collect()
+    }
+}
+
+/// A segment of a path.
+#[derive(FromPyObject)]
+enum Named<'py> {
+    Name(Bound<'py, PyString>),
+    Index(usize),
+}
+
+impl Named<'_> {
+    fn segment(&self) -> PyResult<Segment<'_>> {
+        Ok(match self {
+            Named::Name(name) => Segment::Name(name.to_str()?),
+            Named::Index(index) => Segment::Index(*index),
+        })
+    }
+}
+
+/// An SD-JWT with every Disclosure in its place, which is not verified.
+#[pyclass(frozen, module = "sdcard_native")]
+struct SdJwt(Arc<sd_jwt::SdJwt>);
+
+/// Reads an SD-JWT.
 #[pyfunction]
-fn read_sd_jwt<'py>(
-    py: Python<'py>,
-    issuer_jwt: Argument<'_, 'py>,
-    disclosures: Argument<'_, 'py>,
-    depth: Argument<'_, 'py>,
-    digests: Argument<'_, 'py>,
-) -> Option<Bound<'py, PyTuple>> {
+fn read_sd_jwt(
+    py: Python<'_>,
+    issuer_jwt: Argument<'_, '_>,
+    disclosures: Argument<'_, '_>,
+    depth: Argument<'_, '_>,
+    digests: Argument<'_, '_>,
+) -> Option<SdJwt> {
     declining(|| {
-        let issuer_jwt: &str = issuer_jwt.extract()?;
-        let held: Vec<Bound<'_, PyString>> = disclosures.extract()?;
-        let disclosures = held.iter().map(|one| one.to_str()).collect::<PyResult<Vec<&str>>>()?;
-        let limits = Limits { depth: depth.extract()?, digests: digests.extract()? };
-        let decode = || Some((jws::split(issuer_jwt)?, sd_jwt::decode(&disclosures)?));
-        let Some((parts, decoded)) = without_lock(py, decode) else { return Ok(None) };
-        let process = || {
-            let read = parts.read(limits.depth)?;
-            let processed = sd_jwt::process(read.payload, &disclosures, &decoded, limits)?;
-            Some((read.header, processed, sd_jwt::sd_hash(issuer_jwt, &disclosures)))
-        };
-        let Some((header, processed, sd_hash)) = without_lock(py, process) else { return Ok(None) };
-        let sent = processed.sent.iter().map(|one| (&*one.salt, one.name.as_deref(), one.without_digests));
-        let revealed = processed.revealed.iter().map(|one| Ok((place(py, &one.place)?, one.number, one.parent)));
-        let emptied: PyResult<Vec<_>> = processed.emptied.iter().map(|one| place(py, one)).collect();
-        let mut maker = Maker::new(py);
-        let fields = [
-            maker.object(&header)?.into_any(),
-            maker.object(&processed.claims)?.into_any(),
-            PyBytes::new(py, parts.signing_input.as_bytes()).into_any(),
-            PyBytes::new(py, &parts.signature).into_any(),
-            PyList::new(py, sent.collect::<Vec<_>>())?.into_any(),
-            PyList::new(py, revealed.collect::<PyResult<Vec<_>>>()?)?.into_any(),
-            PyInt::new(py, processed.met - processed.revealed.len()).into_any(),
-            PyList::new(py, processed.partly.iter().map(|one| &**one))?.into_any(),
-            PyList::new(py, emptied?)?.into_any(),
-            PyString::new(py, &sd_hash).into_any(),
-        ];
-        PyTuple::new(py, fields).map(Some)
+        let (issuer_jwt, texts): (&str, _) = (issuer_jwt.extract()?, Texts::of(disclosures)?);
+        let (disclosures, limits) = (texts.strs()?, Limits { depth: depth.extract()?, digests: digests.extract()? });
+        let read = without_lock(py, || sd_jwt::SdJwt::read(issuer_jwt, &disclosures, limits));
+        Ok(read.map(|read| SdJwt(Arc::new(read))))
     })
+}
+
+#[pymethods]
+impl SdJwt {
+    /// `iss` and the header.
+    #[getter]
+    fn origin<'py>(&self, py: Python<'py>) -> Option<(Option<Bound<'py, PyAny>>, Bound<'py, PyDict>)> {
+        declining(|| {
+            let mut maker = Maker::new(py, &self.0.buffer);
+            let issuer = json::member(&self.0.processed.claims, "iss", &self.0.buffer);
+            let issuer = issuer.map(|issuer| maker.value(issuer)).transpose()?;
+            Ok(Some((issuer, maker.object(&self.0.header)?)))
+        })
+    }
+
+    /// The claims of the SD-Card, if the key made the signature and no rule may be broken.
+    ///
+    /// With a queue the signature is added to it, and not verified.
+    #[allow(clippy::too_many_arguments)]
+    fn accept<'py>(
+        &self,
+        py: Python<'py>,
+        point: Argument<'_, 'py>,
+        expired: Argument<'_, 'py>,
+        begun: Argument<'_, 'py>,
+        longest: Argument<'_, 'py>,
+        audience: Argument<'_, 'py>,
+        queue: Argument<'_, 'py>,
+    ) -> Option<Bound<'py, PyTuple>> {
+        declining(|| {
+            let (point, audience): (&[u8], Option<&str>) = (point.extract()?, audience.extract()?);
+            let (expired, begun, longest) = (expired.extract()?, begun.extract()?, longest.extract()?);
+            let queue: Option<PyRef<'_, Queue>> = queue.extract()?;
+            let terms = Terms { expired, begun, longest, audience };
+            let (Some(card), Some(key)) = (self.0.card(&terms), &self.0.holder) else { return Ok(None) };
+            let (hash, signature) = (self.0.signed, &self.0.signature);
+            let job = || Job::Verify { by: Signed::ByPoint(point.to_vec()), hash, signature: signature.clone() };
+            let verify = || without_lock(py, || jws::verifies_digest(point, &hash, signature).then_some(0));
+            if queue.map_or_else(verify, |queue| queue.0.add(job())).is_none() {
+                return Ok(None);
+            }
+            let mut maker = Maker::new(py, &self.0.buffer);
+            let emptied: PyResult<Vec<_>> = self.0.processed.emptied.iter().map(|one| maker.place(one)).collect();
+            let fields = [
+                PyString::new(py, card.issuer).into_any(),
+                PyString::new(py, card.subject).into_any(),
+                PyInt::new(py, card.issued_at).into_any(),
+                PyInt::new(py, card.expires_at).into_any(),
+                card.coordinates.into_pyobject(py)?.into_any(),
+                PyBytes::new(py, &key.point).into_any(),
+                PyString::new(py, &key.thumbprint).into_any(),
+                PyString::new(py, card.vct).into_any(),
+                card.not_before.into_pyobject(py)?,
+                card.audience.into_pyobject(py)?,
+                card.token_id.into_pyobject(py)?,
+                card.card_format.into_pyobject(py)?,
+                card.status.map(|status| maker.value(status)).transpose()?.into_pyobject(py)?,
+                PyInt::new(py, self.0.processed.met - self.0.processed.revealed.len()).into_any(),
+                PyList::new(py, emptied?)?.into_any(),
+            ];
+            PyTuple::new(py, fields).map(Some)
+        })
+    }
+
+    /// `iat`, `nonce` and `interaction_id` of a KB-JWT over this SD-JWT, as `accept` has it.
+    #[allow(clippy::too_many_arguments)]
+    fn bound<'py>(
+        &self,
+        py: Python<'py>,
+        kb_jwt: Argument<'_, 'py>,
+        disclosures: Argument<'_, 'py>,
+        audience: Argument<'_, 'py>,
+        nonce: Argument<'_, 'py>,
+        interaction: Argument<'_, 'py>,
+        earliest: Argument<'_, 'py>,
+        latest: Argument<'_, 'py>,
+        depth: Argument<'_, 'py>,
+        queue: Argument<'_, 'py>,
+    ) -> Option<(i64, String, Option<String>)> {
+        declining(|| {
+            let (kb_jwt, audience): (&str, &str) = (kb_jwt.extract()?, audience.extract()?);
+            let (nonce, interaction) = (nonce.extract()?, interaction.extract()?);
+            let (earliest, latest, depth) = (earliest.extract()?, latest.extract()?, depth.extract()?);
+            let queue: Option<PyRef<'_, Queue>> = queue.extract()?;
+            let expected = Expected { audience, nonce, interaction, earliest, latest };
+            let Some(key) = &self.0.holder else { return Ok(None) };
+            let texts = Texts::of(disclosures)?;
+            let disclosures = texts.strs()?;
+            let read = || Binding::read(kb_jwt, self.0.sd_hash(&disclosures), &expected, depth);
+            let Some(read) = (if let Some(queue) = queue {
+                read().filter(|read| {
+                    let by = Signed::ByHolder(self.0.clone());
+                    queue.0.add(Job::Verify { by, hash: read.signed, signature: read.signature.clone() }).is_some()
+                })
+            } else {
+                without_lock(py, || read().filter(|read| key.verifies(&read.signed, &read.signature)))
+            }) else {
+                return Ok(None);
+            };
+            Ok(Some((read.issued_at, read.nonce, read.interaction)))
+        })
+    }
+
+    /// Everything that was read, as `ReadSdJwt` has it.
+    fn processed<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyTuple>> {
+        declining(|| {
+            let processed = &self.0.processed;
+            let mut maker = Maker::new(py, &self.0.buffer);
+            let mut sent = Vec::with_capacity(processed.sent.len());
+            for one in &processed.sent {
+                let name = one.name.map(|name| maker.name(name));
+                sent.push((maker.text(one.salt), name, one.without_digests).into_pyobject(py)?);
+            }
+            let mut revealed = Vec::with_capacity(sent.len());
+            for one in &processed.revealed {
+                revealed.push((maker.place(&one.place)?, one.number, one.parent).into_pyobject(py)?);
+            }
+            let partly: Vec<_> = processed.partly.iter().map(|name| maker.name(*name)).collect();
+            let emptied: PyResult<Vec<_>> = processed.emptied.iter().map(|one| maker.place(one)).collect();
+            let fields = [
+                maker.object(&self.0.header)?.into_any(),
+                maker.object(&processed.claims)?.into_any(),
+                PyList::new(py, sent)?.into_any(),
+                PyList::new(py, revealed)?.into_any(),
+                PyInt::new(py, processed.met - processed.revealed.len()).into_any(),
+                PyList::new(py, partly)?.into_any(),
+                PyList::new(py, emptied?)?.into_any(),
+            ];
+            PyTuple::new(py, fields).map(Some)
+        })
+    }
+
+    /// The card's members, made anew.
+    fn members<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyDict>> {
+        declining(|| {
+            let members = self.0.processed.claims.iter().filter(|(name, _)| self.0.is_of_card(*name));
+            Maker::new(py, &self.0.buffer).object(members).map(Some)
+        })
+    }
+
+    /// The bytes that it takes.
+    #[getter]
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+
+    /// The Disclosures, by number, that paths select.
+    fn select(&self, paths: Argument<'_, '_>) -> Option<Vec<usize>> {
+        declining(|| {
+            let paths: Vec<Vec<Named>> = paths.extract()?;
+            let mut segments = Vec::with_capacity(paths.len());
+            for path in &paths {
+                let read: PyResult<Vec<_>> = path.iter().map(Named::segment).collect();
+                segments.push(read?);
+            }
+            Ok(self.0.select(&segments))
+        })
+    }
+
+    /// The chosen Disclosures in the Issuer's order, and a KB-JWT over them: signing input, signature if there is a signer.
+    #[allow(clippy::too_many_arguments)]
+    fn present<'py>(
+        &self,
+        py: Python<'py>,
+        disclosures: Argument<'_, 'py>,
+        chosen: Argument<'_, 'py>,
+        header: Argument<'_, 'py>,
+        issued_at: Argument<'_, 'py>,
+        audience: Argument<'_, 'py>,
+        nonce: Argument<'_, 'py>,
+        interaction: Argument<'_, 'py>,
+        signer: Argument<'_, 'py>,
+    ) -> Option<(Bound<'py, PyTuple>, Bound<'py, PyString>, Option<String>)> {
+        declining(|| {
+            let (disclosures, chosen) = (Texts::of(disclosures)?, Texts::of(chosen)?);
+            let (texts, chosen, header): (_, _, &str) = (disclosures.strs()?, chosen.strs()?, header.extract()?);
+            let (issued_at, audience, nonce) = (issued_at.extract()?, audience.extract()?, nonce.extract()?);
+            let answer = Answer { issued_at, audience, nonce, interaction: interaction.extract()? };
+            let signer: Option<PyRef<'_, Signer>> = signer.extract()?;
+            let signer = signer.as_ref().map(|signer| &signer.0);
+            let bound = without_lock(py, || {
+                let numbers = self.0.shown(&texts, &chosen)?;
+                let shown: Vec<&str> = numbers.iter().map(|&number| texts[number]).collect();
+                let (text, signature) = self.0.bind(&shown, header, &answer, signer)?;
+                Some((numbers, text, signature))
+            });
+            let Some((numbers, text, signature)) = bound else { return Ok(None) };
+            let shown = PyTuple::new(py, numbers.iter().map(|&number| &disclosures.0[number]))?;
+            Ok(Some((shown, PyString::new(py, &text), signature)))
+        })
+    }
 }
 
 /// The point and the thumbprint of a P-256 key with these coordinates.
@@ -148,8 +355,8 @@ fn read_point<'py>(
 ) -> Option<(Bound<'py, PyBytes>, String)> {
     declining(|| {
         let (x, y): (&str, &str) = (x.extract()?, y.extract()?);
-        let read = without_lock(py, || jws::read_point(x, y));
-        Ok(read.map(|(point, thumbprint)| (PyBytes::new(py, &point), thumbprint)))
+        let read = without_lock(py, || jws::Key::read(x, y));
+        Ok(read.map(|key| (PyBytes::new(py, &key.point), key.thumbprint)))
     })
 }
 
@@ -192,20 +399,44 @@ fn signer(py: Python<'_>, private: Argument<'_, '_>, point: Argument<'_, '_>) ->
     })
 }
 
-/// Signatures that threads verify while others are added.
+/// SD-JWTs that threads read, and signatures that they verify, while others are added.
 #[pyclass(frozen, module = "sdcard_native")]
-struct SignatureQueue(queue::Queue);
+struct Queue(queue::Queue);
 
 #[pymethods]
-impl SignatureQueue {
+impl Queue {
     #[new]
     fn new() -> Self {
         Self(queue::Queue::default())
     }
 
-    /// Adds the signature, r and s, of a P-256 key over a message.
-    fn add(&self, point: &[u8], message: &[u8], signature: &[u8]) {
-        self.0.add((point.to_vec(), message.to_vec(), signature.to_vec()));
+    /// Adds an SD-JWT to read, and gives its number.
+    fn add_sd_jwt(
+        &self,
+        issuer_jwt: Argument<'_, '_>,
+        disclosures: Argument<'_, '_>,
+        depth: Argument<'_, '_>,
+        digests: Argument<'_, '_>,
+    ) -> Option<usize> {
+        declining(|| {
+            let (issuer_jwt, disclosures) = (issuer_jwt.extract()?, disclosures.extract()?);
+            let limits = Limits { depth: depth.extract()?, digests: digests.extract()? };
+            Ok(self.0.add(Job::Read { issuer_jwt, disclosures, limits }))
+        })
+    }
+
+    /// The SD-JWT of this number, when it is read.
+    fn sd_jwt(&self, py: Python<'_>, number: Argument<'_, '_>) -> Option<SdJwt> {
+        declining(|| {
+            let number = number.extract()?;
+            Ok(without_lock(py, || self.0.sd_jwt(number)).map(SdJwt))
+        })
+    }
+
+    /// How many were added.
+    #[getter]
+    fn count(&self) -> usize {
+        self.0.count()
     }
 
     /// Says that no more are added.
@@ -213,7 +444,7 @@ impl SignatureQueue {
         self.0.close();
     }
 
-    /// Verifies signatures until the queue is closed and none is waiting.
+    /// Works until the queue is closed and empty.
     fn work(&self, py: Python<'_>) {
         let work = || -> Option<()> {
             self.0.work();
@@ -245,7 +476,7 @@ impl Template {
         (py.None().bind(py).get_type().into_any(), PyTuple::empty(py))
     }
 
-    /// Signing input and Disclosures of an SD-JWT.
+    /// Signing input, signature if there is a signer, and Disclosures of an SD-JWT.
     fn write<'py>(
         &self,
         py: Python<'py>,
@@ -253,36 +484,43 @@ impl Template {
         header: Argument<'_, 'py>,
         names: Argument<'_, 'py>,
         tail: Argument<'_, 'py>,
-    ) -> Option<(Bound<'py, PyBytes>, Bound<'py, PyTuple>)> {
+        signer: Argument<'_, 'py>,
+    ) -> Option<(Bound<'py, PyString>, Option<String>, Bound<'py, PyTuple>)> {
         declining(|| {
             let (salts, header, tail): (&[u8], &str, &[u8]) = (salts.extract()?, header.extract()?, tail.extract()?);
             let names: Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> = names.extract()?;
             let names: Vec<_> = names.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
-            let work = || self.0.write(salts, header, &names, tail);
-            let Some((signing_input, disclosures)) = without_lock(py, work) else { return Ok(None) };
-            Ok(Some((PyBytes::new(py, &signing_input), PyTuple::new(py, disclosures)?)))
+            let signer: Option<PyRef<'_, Signer>> = signer.extract()?;
+            let signer = signer.as_ref().map(|signer| &signer.0);
+            let work = || self.0.write(salts, header, &names, tail, signer);
+            let Some((text, signature, disclosures)) = without_lock(py, work) else { return Ok(None) };
+            Ok(Some((PyString::new(py, &text), signature, PyTuple::new(py, disclosures)?)))
         })
     }
 }
 
-type ItemOfPython<'py> = (bool, Option<Bound<'py, PyString>>, Bound<'py, PyAny>);
+/// Whether it is an array, how many digests it has; of each item whether it is selective, its name, and the part with
+/// treatments inside; and a JSON array of the other parts, which has something for these too.
+type NodeOfPython<'py> =
+    (bool, usize, Vec<bool>, Vec<Option<Bound<'py, PyString>>>, Vec<Bound<'py, PyAny>>, Bound<'py, PyBytes>);
 
 fn node(value: &Bound<'_, PyAny>) -> PyResult<Option<Node>> {
-    let (is_array, digests, items): (bool, usize, Vec<ItemOfPython>) = value.extract()?;
-    let mut read = Vec::with_capacity(items.len());
-    for (selective, name, part) in items {
-        let part = match part.cast::<PyBytes>() {
-            Ok(json) => Some(Part::Json(json.as_bytes().to_vec())),
-            Err(_) => node(&part)?.map(Part::Node),
-        };
+    let (is_array, digests, selective, names, inner, values): NodeOfPython = value.extract()?;
+    let Some(values) = json::elements(values.as_bytes()) else { return Ok(None) };
+    if selective.len() != names.len() || names.len() != inner.len() || inner.len() != values.len() {
+        return Ok(None);
+    }
+    let mut items = Vec::with_capacity(values.len());
+    for (((selective, name), inner), json) in selective.into_iter().zip(&names).zip(&inner).zip(values) {
+        let part = if inner.is_none() { Some(Part::Json(json.to_vec())) } else { node(inner)?.map(Part::Node) };
         let name = name.as_ref().map(|name| name.to_str()).transpose()?;
         let Some(item) = part.and_then(|part| Item::new(selective, name, part)) else { return Ok(None) };
-        read.push(item);
+        items.push(item);
     }
-    Ok(Some(Node { is_array, digests, items: read }))
+    Ok(Some(Node { is_array, digests, items }))
 }
 
-/// The template of a plan, whose root is described: whether it is an array, how many digests it has, and its items.
+/// The template of a plan, from the description of its root.
 #[pyfunction]
 fn template(root: Argument<'_, '_>) -> Option<Template> {
     declining(|| Ok(node(root)?.and_then(issue::Template::new).map(Template)))
@@ -298,7 +536,8 @@ fn sdcard_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     set_hook(Box::new(|_| {})); // of this library alone; a panic's text could show what was read
     module.add("INTERFACE", INTERFACE)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("signature_queue", module.py().get_type::<SignatureQueue>())?;
+    module.add("queue", module.py().get_type::<Queue>())?;
+    module.add_class::<SdJwt>()?;
     module.add_class::<Signer>()?;
     module.add_class::<Template>()?;
     module.add_function(wrap_pyfunction!(read_jws, module)?)?;
