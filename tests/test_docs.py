@@ -102,6 +102,22 @@ def navigation(part: Any) -> Iterator[str]:
             yield from navigation(one)
 
 
+def test_links_of_the_readme_lead_to_the_site_when_an_index_shows_it() -> None:
+    """The build rewrites them: pages become HTML, and a folder is the start of the site."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    site = project["project"]["urls"]["Documentation"]
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for one in project["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(one["pattern"], one["replacement"], text)
+    links = {link for link in re.findall(r"\]\(([^)]*)\)", text) if not link.startswith("#")}
+
+    assert len(links) > 30
+    assert [link for link in links if not link.startswith(site)] == []
+    files = {re.sub(r"\.html$", ".md", link.removeprefix(site).partition("#")[0]) for link in links} - {""}
+    assert [file for file in files if not (ROOT / file).is_file()] == []
+    assert all(address.startswith(site) for address in project["project"]["urls"].values())
+
+
 def test_the_navigation_of_the_site_leads_to_every_page() -> None:
     settings = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))
     led_to = set(navigation(settings["project"]["nav"]))

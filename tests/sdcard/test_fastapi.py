@@ -1,9 +1,16 @@
 """SD-Cards on routes of FastAPI: on a route, a router and an app."""
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
+import httpx2
 import pytest
 from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Request, WebSocket
 from fastapi.responses import JSONResponse, PlainTextResponse
@@ -11,12 +18,16 @@ from fastapi.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from sdcard import Checked, Misuse, Unchecked, VerifiedCard
+from sdcard.encoding import encode_json
 from sdcard.fastapi import SdCardException, SdCardSecurity, sd_card
 from sdcard.http_auth import PROBLEM, parse_challenge
 from sdcard.testing import ATTACKS, Attacker, FakeRegistry, MovableClock
+from sdcard.trust import encode_trusted_issuers
 from sdcard.web.authenticate import SdCardMiddleware
 from sdcard.web.clients import SdCardAuth
+from tests.issuer_service.test_server import free_port
 from tests.sdcard.web.protecting import answered, policy, presenter, protected
+from tests.shared import ROOT
 from tests.world import AUDIENCE, World
 
 
@@ -233,3 +244,70 @@ def test_a_dependency_can_be_overridden_in_tests(world: World) -> None:
     app.dependency_overrides[caller] = lambda: card
 
     assert TestClient(app).post("/tasks/7").json() == "agent:georoute"
+
+
+# -- workers of a real server -----------------------------------------------------------------------------------------
+
+APP = """
+from pathlib import Path
+from fastapi import Depends, FastAPI
+from sdcard import AdmissionPolicy, NothingRequired, Unchecked, parse_trusted_issuers
+from sdcard.fastapi import sd_card
+
+trust = parse_trusted_issuers(Path("trust.json").read_bytes())
+policy = AdmissionPolicy(issuers=trust, formats=frozenset({"a2a/1.0"}), requirement=NothingRequired("a test"))
+app = FastAPI()
+
+@app.get("/")
+def root(card=Depends(sd_card(policy, audience=AUDIENCE, status=Unchecked("a test"), issuer_keys=trust, RECORD))):
+    return card.subject
+"""
+WAYS = {"by its command": ["--workers", "2"], "by its environment": []}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("record", ["", "challenges='sqlite:///challenges.sqlite'"])
+def test_workers_accept_an_answer_once_and_say_when_they_share_no_record(
+    tmp_path: Path, world: World, way: str, record: str
+) -> None:
+    (tmp_path / "trust.json").write_bytes(encode_json(encode_trusted_issuers(world.issuer.trust)))
+    (tmp_path / "served.py").write_text(APP.replace("AUDIENCE", repr(AUDIENCE)).replace(", RECORD", f", {record}"))
+    world.clock.advance(time.time() - world.clock.now())
+    world.holder.card = world.issuer.issue()
+    origin = f"http://127.0.0.1:{free_port()}"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "WEB_CONCURRENCY": "2" if not WAYS[way] else ""}
+    command = [sys.executable, "-m", "uvicorn", "served:app", "--port", origin.rpartition(":")[2], *WAYS[way]]
+    with (
+        (tmp_path / "log").open("w") as log,
+        subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=log) as server,
+    ):
+        try:
+            outcomes = [asked_twice(world, origin) for _ in range(30)]
+        finally:
+            server.send_signal(signal.SIGINT)
+
+    assert max(one.count(200) for one in outcomes) == 1
+    if record:
+        assert [one.count(200) for one in outcomes] == [1] * 30
+    assert ("several workers" in (tmp_path / "log").read_text()) is not bool(record)
+
+
+def asked_twice(world: World, origin: str) -> list[int]:
+    """Statuses of two requests with the same answer, each on a connection of its own."""
+    statuses = []
+    shown = answered_at(world, origin)
+    for _ in range(2):
+        statuses.append(httpx2.get(origin, headers=shown, trust_env=False).status_code)
+    return statuses
+
+
+def answered_at(world: World, origin: str) -> dict[str, str]:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return answered(world, httpx2.get(origin, trust_env=False))
+        except httpx2.TransportError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)

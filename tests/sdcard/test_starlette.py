@@ -154,12 +154,16 @@ def test_each_record_in_memory_has_a_key_of_its_own(world: World) -> None:
 
 def test_workers_share_a_record_by_its_url(world: World, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/challenges.sqlite"
-    workers = [client_of(a_function(required(world, challenges=url))) for _ in range(2)]
+    guards = [required(world, challenges=url) for _ in range(2)]
+    workers = [client_of(a_function(guard)) for guard in guards]
     with workers[0], workers[1]:
         shown = answered(world, workers[0].get("/tasks"))
 
         assert workers[1].get("/tasks", headers=shown).status_code == 200
         assert workers[0].get("/tasks", headers=shown).json()["rule"] == "kb.replayed"
+    for guard in guards:
+        record: Any = guard._authenticator._challenges
+        asyncio.run(record.close())
 
 
 def test_a_record_may_be_given(world: World, tmp_path: Path) -> None:
