@@ -123,7 +123,7 @@ def _go(adapter: str) -> list[str]:
         (folder / "time.go").write_text(text.replace(now, fixed), encoding="utf-8")
         (folder / "overlay.json").write_text(json.dumps({"Replace": {str(source): str(folder / "time.go")}}))
         overlay = str(folder / "overlay.json")
-        install(HERE / "go", "go", "build", "-overlay", overlay, "-o", str(folder / adapter), ".")
+        install(HERE / "go", "go", "build", "-buildvcs=false", "-overlay", overlay, "-o", str(folder / adapter), ".")
 
     return [str(built(f"conformance-go-{adapter}", _sources("go"), build) / adapter)]
 

@@ -121,7 +121,8 @@ def _exchanged(rows: Sequence[Row]) -> list[str]:
         "## Interoperability",
         "",
         "The library issues an SD-Card or presents one, and our `accept_sd_card` and `verify_presentation` read it; and the other way",
-        f"round. Claims must be equal, and what was not selected must not be there. –: the library does not do this. Our "
+        f"round. Claims must be equal, and what was not selected must not be there. –: the library does not do this, or not with "
+        f"these claims. Our "
         f"profile demands `typ` `dc+sd-jwt`. {shapes}",
         "",
         _row("library", *COLUMNS),

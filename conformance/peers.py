@@ -11,6 +11,7 @@ from conformance.environments import NotInstalled, command
 from conformance.libraries import Library
 
 ANSWER_S = 10  # as vectors/README.md has it
+START_S = 60
 CRASHES = (
     *("AttributeError", "TypeError", "KeyError", "IndexError", "RecursionError", "AssertionError", "UnboundLocalError"),
     *("ReferenceError", "RangeError", "NullPointerException", "ClassCastException", "IndexOutOfBoundsException"),
@@ -26,12 +27,12 @@ class Peer:
         self._command = command
         self._process: subprocess.Popen[str] | None = None
 
-    def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answer: ``outcome``, and ``claims``, ``text`` or ``error``."""
+    def ask(self, request: Mapping[str, Any], seconds: int = ANSWER_S) -> dict[str, Any]:
+        """Return the answer: ``outcome``, and ``claims``, ``text`` or ``error``. Anything else is a crash."""
         process = self._started()
         assert process.stdin
         assert process.stdout
-        watchdog = threading.Timer(ANSWER_S, process.kill)
+        watchdog = threading.Timer(seconds, process.kill)
         watchdog.start()
         try:
             process.stdin.write(json.dumps(request) + "\n")
@@ -41,10 +42,11 @@ class Peer:
             line = ""
         finally:
             watchdog.cancel()
-        if not line.endswith("\n"):
+        try:
+            answer: dict[str, Any] = json.loads(line)
+        except ValueError:
             self.close()
-            return {"outcome": "crashed", "error": f"the process ended, or gave no answer in {ANSWER_S} s"}
-        answer: dict[str, Any] = json.loads(line)
+            return {"outcome": "crashed", "error": f"the process ended, or gave no answer in {seconds} s"}
         if answer["outcome"] == "refused" and answer["error"].partition(":")[0].rpartition(".")[2] in CRASHES:
             answer["outcome"] = "crashed"
         return answer
@@ -74,7 +76,7 @@ def running(library: Library) -> Iterator[Peer]:
     """Build the adapter of a library, see that it starts, and end its process afterwards."""
     peer = Peer(command(library))
     try:
-        if peer.ask({"op": "hello", "now": 0})["outcome"] == "crashed":
+        if peer.ask({"op": "hello", "now": 0}, START_S)["outcome"] == "crashed":
             raise NotInstalled(f"the adapter of {library.name} does not start")
         yield peer
     finally:
