@@ -92,7 +92,7 @@ def test_a_verdict_follows_from_the_vectors_result(case: Case, given: Mapping[st
 
 def test_what_a_library_does_not_support_is_not_asked() -> None:
     class Silent(Peer):
-        def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        def ask(self, request: Mapping[str, Any], seconds: int = 0) -> dict[str, Any]:
             raise AssertionError("asked")
 
     unsupported = [case for case in ALL if not case.needs <= SD_JWT.features]
