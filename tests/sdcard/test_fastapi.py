@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import httpx2
 import pytest
-from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Request, WebSocket
+from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Request, Security, WebSocket
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
@@ -23,7 +23,7 @@ from sdcard.fastapi import SdCardException, SdCardSecurity, sd_card
 from sdcard.http_auth import PROBLEM, parse_challenge
 from sdcard.testing import ATTACKS, Attacker, FakeRegistry, MovableClock
 from sdcard.trust import encode_trusted_issuers
-from sdcard.web.authenticate import SdCardMiddleware
+from sdcard.web.authenticate import CALLERS, SdCardMiddleware
 from sdcard.web.clients import SdCardAuth
 from tests.issuer_service.test_server import free_port
 from tests.sdcard.web.protecting import answered, policy, presenter, protected
@@ -168,6 +168,26 @@ def test_a_verified_card_is_verified_once_for_a_request(world: World) -> None:
     app = on_an_app(guard(world))
 
     assert TestClient(app, base_url=AUDIENCE).post("/tasks/7", auth=auth(world)).status_code == 200
+
+
+def test_a_guard_that_is_asked_twice_verifies_once(world: World) -> None:
+    caller, app = guard(world), FastAPI()
+
+    @app.get("/tasks", dependencies=[Security(caller, scopes=["a"]), Depends(caller, use_cache=False)])
+    async def tasks(card: Annotated[VerifiedCard, Depends(caller, use_cache=False)]) -> str:
+        return card.subject
+
+    assert TestClient(app, base_url=AUDIENCE).get("/tasks", auth=auth(world)).json() == "agent:georoute"
+
+
+def test_a_middleware_before_the_app_learns_who_called(world: World) -> None:
+    app, callers = on_a_route(guard(world)), list[VerifiedCard]()
+
+    async def asks_who_calls(scope: Any, receive: Any, send: Any) -> None:
+        await app({**scope, CALLERS: callers}, receive, send)
+
+    TestClient(asks_who_calls, base_url=AUDIENCE).post("/tasks/7", auth=auth(world))
+    assert [card.subject for card in callers] == ["agent:georoute"]
 
 
 def test_two_policies_for_one_request_are_misuse(world: World) -> None:
