@@ -15,6 +15,7 @@ from pathlib import Path
 
 from issuer_service.access import AuthorizationServer, Limit, is_limit
 from issuer_service.agents.repository import USED_NONCES
+from issuer_service.audit.repository import StateKey
 from issuer_service.discovery.postings_repository import DiscoverySecret
 from issuer_service.keys.ring import KeyRing, Vault
 from issuer_service.monitoring import Metrics, Readiness
@@ -206,6 +207,7 @@ class Container:
         verification_cache: verified SD-Cards of this process.
         nonce_key: the key of nonces for proofs to the registry.
         discovery_secret: the key of the hashes that discovery searches.
+        state_key: the key of the digests in audit records.
         decided_by: a digest of policy, profile, card formats, Issuer and ``subject_per``. When it changes, SD-Cards for
             discovery are renewed.
     """
@@ -240,6 +242,7 @@ class Container:
     verification_cache: VerificationCache = field(default_factory=VerificationCache, repr=False)
     nonce_key: SharedKey = field(init=False, repr=False)
     discovery_secret: DiscoverySecret = field(init=False, repr=False)
+    state_key: StateKey = field(init=False, repr=False)
     decided_by: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -248,6 +251,7 @@ class Container:
         self.metrics.watch_connections(self.database.connections_in_use)
         object.__setattr__(self, "nonce_key", SharedKey(self.database, USED_NONCES, self.salts))
         object.__setattr__(self, "discovery_secret", DiscoverySecret(self.database))
+        object.__setattr__(self, "state_key", StateKey(self.database))
         if self.subject_per is not SubjectPer.AGENT and self.profile.also_clear:
             names = ", ".join(self.profile.also_clear)
             raise Misuse(f"with SDCARD_SUBJECT_PER, no profile may show {names} in every SD-Card: it names the agent")

@@ -16,6 +16,7 @@ from issuer_service.access import Caller, check_limits
 from issuer_service.agents import repository
 from issuer_service.agents.audiences import Subjects, decided_by, discovery_rows, kept
 from issuer_service.agents.idempotency import IdempotentRequest, find_earlier_response, open_response, seal_response
+from issuer_service.agents.new_agents_repository import record
 from issuer_service.agents.nonces import recognize_nonce_of
 from issuer_service.agents.reading import Registration, Terms, read_registration
 from issuer_service.agents.records import IssuedNonce, KeyRow, RegistrationRow
@@ -167,7 +168,7 @@ async def issue(
             make = partial(issue_batch, container, keys, subjects, caller, registration, change, statuses, now)
             row, answer = make() if at_once else await asyncio.to_thread(make)
         try:
-            kept = await container.database.change(repository.record_registration, row, secret)
+            kept = await record(container.database, row, secret, container.state_key)
         except StatusTaken:
             continue
         except KeyNotInUse:

@@ -96,6 +96,8 @@ _CHANGE_AGENT = Statement(
     )
     .returning(agents.c.registered_at)
 )
+_KEPT = ("agent_id", "folded_id", "subject", "registered_at")
+"""Columns of an agent that a later registration leaves alone."""
 _OWNER = select(agents.c.agent_id, agents.c.subject).where(agents.c.folded_id == bindparam("folded_id"))
 _BOUND = select(holder_keys.c.thumbprint, holder_keys.c.agent_id).where(
     holder_keys.c.thumbprint.in_(bindparam("thumbprints", expanding=True))
@@ -212,7 +214,7 @@ def write_all(connection: Connection, news: Sequence[RegistrationRow], secret: b
     added = {table: [row for one in rows for row in one[table]] for table in rows[0]}
     _ADD.write(connection, discovery_postings=postings, **added)
     return [
-        _audit_row(new, bound, {**written, **(changed if number == 0 else {}), "agents": [agent]})
+        audit_row(new, bound, {**written, **(changed if number == 0 else {}), "agents": [agent]})
         for number, (new, (agent, bound), written) in enumerate(zip(news, claimed, rows, strict=True))
     ]
 
@@ -225,19 +227,8 @@ def _claim_agent(connection: Connection, new: RegistrationRow) -> tuple[Row, boo
     The statement locks the row, so a concurrent registration sees the complete first one. Two first registrations of an
     agent conflict at the primary key, and the second is retried.
     """
-    values = {
-        "card_format": new.card_format,
-        "card": new.card,
-        "card_version": new.card_version,
-        "content": new.content,
-        "updated_at": new.at,
-        "asked": new.asked,
-        "possession": new.possession.value,
-        "batch_id": new.batch_id,
-        "deleted_at": None,
-    }
-    ids = {"agent_id": new.agent_id, "folded_id": new.agent_id.lower(), "subject": new.subject}
-    whole = {**values, **ids, "registered_at": new.at}
+    whole = agent_row(new)
+    values = {name: value for name, value in whole.items() if name not in _KEPT}
     if new.made_from is None and _ADD_AGENT.write(connection, whole) == 1:
         return whole, True
     this = {
@@ -258,6 +249,34 @@ def _claim_agent(connection: Connection, new: RegistrationRow) -> tuple[Row, boo
     raise Refused(Rule.AGENT_VERSION, Where(Part.REQUEST, ("version",)))
 
 
+def agent_row(new: RegistrationRow) -> Row:
+    """Return the row of a new agent."""
+    return {
+        "agent_id": new.agent_id,
+        "folded_id": new.agent_id.lower(),
+        "subject": new.subject,
+        "card_format": new.card_format,
+        "card": new.card,
+        "registered_at": new.at,
+        "updated_at": new.at,
+        "asked": new.asked,
+        "possession": new.possession.value,
+        "batch_id": new.batch_id,
+        "card_version": new.card_version,
+        "content": new.content,
+        "deleted_at": None,
+    }
+
+
+def key_rows(new: RegistrationRow) -> list[Row]:
+    """Return the rows of new Holder keys.
+
+    They are in one order, so that no two transactions wait for each other.
+    """
+    thumbprints = sorted(key.thumbprint for key in new.keys)
+    return [{"thumbprint": one, "agent_id": new.agent_id, "bound_at": new.at} for one in thumbprints]
+
+
 def _claim_keys(connection: Connection, new: RegistrationRow) -> list[str]:
     """Claim Holder keys, each of which belongs to one agent.
 
@@ -265,10 +284,7 @@ def _claim_keys(connection: Connection, new: RegistrationRow) -> list[str]:
 
     Returns: the thumbprints of keys that are new.
     """
-    values = [
-        {"thumbprint": thumbprint, "agent_id": new.agent_id, "bound_at": new.at}
-        for thumbprint in sorted(key.thumbprint for key in new.keys)  # in one order, so that no two wait for each other
-    ]
+    values = key_rows(new)
     if len(values) == 1 and _ADD_KEY.write(connection, values[0]) == 1:
         return [str(values[0]["thumbprint"])]
     rows = connection.execute(_BOUND, {"thumbprints": [key.thumbprint for key in new.keys]})
@@ -283,7 +299,7 @@ def _claim_keys(connection: Connection, new: RegistrationRow) -> list[str]:
     return [str(row["thumbprint"]) for row in fresh]
 
 
-def _audit_row(new: RegistrationRow, bound: Sequence[str], rows: Mapping[str, Sequence[Row]]) -> AuditRow:
+def audit_row(new: RegistrationRow, bound: Sequence[str], rows: Mapping[str, Sequence[Row]]) -> AuditRow:
     """Build the audit record of a registration."""
     written = WrittenRows(
         rows={table: of_table for table, of_table in rows.items() if of_table},

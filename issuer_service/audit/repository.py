@@ -17,23 +17,25 @@ from sdcard.audit_chain import Head, chain_record
 from sdcard.encoding import JsonObject, JsonValue, parse_json
 from sdcard.errors import Part, Refused, Where
 from sdcard.io.database import Database
+from sdcard.io.lookups import Lookup
 from sdcard.io.statements import Additions, Statement
 from sdcard.rules import Rule
 
 _log = logging.getLogger(__name__)
 
-_CHAIN = 1
+CHAIN = 1
 _OPTIONAL = ("interaction_id", "possession", "supersedes", "state")
 """Members that a record has or has not. Those that come later leave old digests alone."""
 _NO_OPTIONAL = dict.fromkeys(_OPTIONAL)
 _DEPTH = 4
-_HEAD = select(audit_head.c.sequence, audit_head.c.digest).where(audit_head.c.chain == _CHAIN)
+_HEAD = select(audit_head.c.sequence, audit_head.c.digest).where(audit_head.c.chain == CHAIN)
 _LOCKED_HEAD = Statement(_HEAD.add_columns(audit_head.c.state_key).with_for_update())
+_STATE_KEY = Lookup(select(audit_head.c.state_key).where(audit_head.c.chain == CHAIN))
 _MOVE_HEAD = update(audit_head).values(sequence=bindparam("last_sequence"), digest=bindparam("last_digest"))
 _TOUCH_HEAD = (
-    update(audit_head).where(audit_head.c.chain == _CHAIN).values(sequence=audit_head.c.sequence + bindparam("step"))
+    update(audit_head).where(audit_head.c.chain == CHAIN).values(sequence=audit_head.c.sequence + bindparam("step"))
 )
-_ADD = Additions(audit, change=_MOVE_HEAD.where(audit_head.c.chain == _CHAIN))
+_ADD = Additions(audit, change=_MOVE_HEAD.where(audit_head.c.chain == CHAIN))
 _RECORDS = select(
     audit.c.sequence,
     audit.c.event,
@@ -49,6 +51,32 @@ _RECORDS = select(
     audit.c.previous,
     audit.c.digest,
 ).order_by(audit.c.sequence)
+
+
+class StateKey:
+    """The key of the digests of rows, as a process read it last.
+
+    It changes when the database is adopted.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._known: tuple[bytes | None, ...] = ()
+
+    async def current(self) -> bytes | None:
+        """Return the key; None for a database that was not adopted.
+
+        Raises:
+            Refused: ``store.unavailable``.
+        """
+        if not self._known:
+            rows = await self._database.look_up(_STATE_KEY)
+            self._known = tuple([None if key is None else bytes(key) for (key,) in rows]) or (None,)
+        return self._known[0]
+
+    def forget(self) -> None:
+        """Read it again next time: it may have changed."""
+        self._known = ()
 
 
 def append_audit(connection: Connection, entry: AuditRow) -> None:
@@ -70,7 +98,7 @@ def append_all(connection: Connection, entries: Sequence[AuditRow]) -> None:
     sequence, digest, key = found[0]
     head, records = Head(sequence, digest), list[JsonObject]()
     for entry in entries:
-        records.append(chain_record(_content(entry, key), head))
+        records.append(chain_record(content_of(entry, key), head))
         head = Head(head.sequence + 1, str(records[-1]["digest"]))
     if records:
         moved = {"last_sequence": head.sequence, "last_digest": head.digest}
@@ -102,8 +130,11 @@ def _no_head() -> Refused:
     return Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
 
 
-def _content(entry: AuditRow, key: bytes | None) -> JsonObject:
-    """The members of a record. One without a value is left out."""
+def content_of(entry: AuditRow, key: bytes | None) -> JsonObject:
+    """The members of a record but for its place in the chain.
+
+    One without a value is left out. ``key``: that of the digests of rows; None for a database that was not adopted.
+    """
     members: JsonObject = {
         "event": entry.event.value,
         "at": entry.at,

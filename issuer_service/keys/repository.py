@@ -91,11 +91,11 @@ _SIGNING = (KeyState.ACTIVE.value, KeyState.NEXT.value)
 """A next key signs where a process was told to sign with it."""
 _THIS = (registry_keys.c.kid == bindparam("this_key"), or_(*(registry_keys.c.state == state for state in _SIGNING)))
 _UNTIL = bindparam("until", type_=BigInteger)
-_NOTED = Statement(
-    select(registry_keys.c.kid).where(
-        *_THIS, or_(registry_keys.c.signs_until.is_(None), registry_keys.c.signs_until >= _UNTIL)
-    )
+NOTED = select(registry_keys.c.kid).where(
+    *_THIS, or_(registry_keys.c.signs_until.is_(None), registry_keys.c.signs_until >= _UNTIL)
 )
+"""That the key ``this_key`` is in use, and stays published ``until`` then."""
+_NOTED = Statement(NOTED)
 _NOTE = Statement(update(registry_keys).where(*_THIS, registry_keys.c.signs_until < _UNTIL).values(signs_until=_UNTIL))
 
 

@@ -212,21 +212,26 @@ def _draw(salts: SaltSource, count: int) -> list[tuple[int, int]]:
 
 
 def claim_statuses(connection: Connection, rows: Sequence[CardRow]) -> None:
-    """Assign entries for ever, in the same order in all transactions.
+    """Assign entries for ever.
 
     Raises:
         StatusTaken: when another SD-Card has an entry, or its list was deleted.
     """
-    claimed = sorted((row.status.list_id, row.status.index, row.expires_at) for row in rows if row.status is not None)
-    values = [
-        {"list_id": list_id, "index": index, "status": 0, "expires_at": expires_at, "shown": None, "public_at": None}
-        for list_id, index, expires_at in claimed
-    ]
+    values = entry_values(rows)
     try:
         if values:
             _ADD_ENTRIES.write(connection, *values)
     except exc.IntegrityError:
         raise StatusTaken from None
+
+
+def entry_values(rows: Sequence[CardRow]) -> list[dict[str, object]]:
+    """Return the rows of these SD-Cards' entries, in one order for all transactions."""
+    claimed = sorted((row.status.list_id, row.status.index, row.expires_at) for row in rows if row.status is not None)
+    return [
+        {"list_id": list_id, "index": index, "status": 0, "expires_at": expires_at, "shown": None, "public_at": None}
+        for list_id, index, expires_at in claimed
+    ]
 
 
 def card_values(batch_id: str, card: CardRow, *, for_discovery: bool) -> dict[str, object]:

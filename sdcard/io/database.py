@@ -141,6 +141,19 @@ class Database:
                     raise refusal_of(error) from None
         return await self.change(lambda connection: statement.read(connection, values))
 
+    async def try_to_change(self, statement: Lookup, values: dict[str, object]) -> Rows:
+        """Execute one statement as a transaction of its own.
+
+        It takes one round trip to PostgreSQL. There are no rows when the server did not execute it, such as for a lost race, and then nothing was written:
+        a transaction of ``change`` tries again and says why.
+
+        Raises:
+            Refused: ``store.unavailable``, as ``change`` when the connection broke.
+        """
+        assert isinstance(self._lookups, PostgresqlLookups), "elsewhere it would save nothing"
+        with reachable():
+            return await self._lookups.write(statement, values)
+
     async def read(
         self, work: Callable[Concatenate[Connection, _P], _T], *arguments: _P.args, **named: _P.kwargs
     ) -> _T:
@@ -327,6 +340,7 @@ def open_database(url: str, patience: float = 10.0, look_up_seconds: float = 2.0
         else:
             engine = create_async_engine(parsed, poolclass=AsyncAdaptedQueuePool, pool_timeout=patience, **ways)
             beside = create_async_engine(parsed, poolclass=NullPool, **ways)  # no request waits there for readers
+            event.listen(beside.sync_engine, "connect", make_durable)
             lookups = PostgresqlLookups(beside, look_up_seconds)
     except (exc.ArgumentError, exc.InvalidRequestError, ImportError, ValueError):
         raise Misuse(

@@ -37,6 +37,9 @@ SLOW_AT_ONCE = 2
 """Slow look-ups that run at one time, of one process."""
 QUICK_CONNECTIONS = 4
 """Of a process, to PostgreSQL, for look-ups alone; with the slow ones, six."""
+WRITING_CONNECTIONS = 2
+"""Of a process, for transactions of one statement. They wait for the audit chain one after another: while one commits,
+the next one does all but that."""
 
 _Own: TypeAlias = tuple[sqlite3.Connection, tuple[str, object]]
 """A connection for the event loop, and the file that it was opened on."""
@@ -208,7 +211,7 @@ def identity_of(file: str) -> tuple[int, int] | None:
 
 
 class PostgresqlLookups:
-    """Look-ups in PostgreSQL, for one event loop.
+    """Look-ups in PostgreSQL, and transactions of one statement, for one event loop.
 
     ``seconds``: how long a slow one may wait, and then run.
     """
@@ -216,6 +219,7 @@ class PostgresqlLookups:
     def __init__(self, engine: AsyncEngine, seconds: float) -> None:
         self._quick = _Lane(engine, QUICK_CONNECTIONS, min(ON_THE_SERVER, seconds))
         self._slow = _Lane(engine, SLOW_AT_ONCE, seconds)
+        self._writing = _Lane(engine, WRITING_CONNECTIONS, seconds)
         self._seconds = seconds
 
     async def look_up(self, lookup: Lookup, values: dict[str, object]) -> Rows:
@@ -229,10 +233,26 @@ class PostgresqlLookups:
             raise TooSlow
         return found
 
+    async def write(self, statement: Lookup, values: dict[str, object]) -> Rows:
+        """Execute a statement that writes.
+
+        There are no rows when the server did not execute it. Raises what asyncpg raises when a connection breaks.
+        """
+        rendered = statement.for_postgresql
+        try:
+            rows = await self._writing.look_up(rendered.text, rendered.arguments(values), self._seconds)
+        except TooSlow:
+            return ()
+        except Exception as error:  # the driver documents no closed set; the server's errors have a code
+            if getattr(error, "sqlstate", None) is None:
+                raise
+            return ()
+        return rows or ()
+
     async def close(self) -> None:
         """Let go of the connections."""
-        await self._quick.close()
-        await self._slow.close()
+        for lane in (self._quick, self._slow, self._writing):
+            await lane.close()
 
 
 class _Lane:

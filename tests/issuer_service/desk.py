@@ -19,10 +19,12 @@ from starlette.routing import BaseRoute, Route
 from starlette.testclient import TestClient
 
 from issuer_service.access import Limit, Scope, create_token
+from issuer_service.agents.new_agents_repository import record as record_one
 from issuer_service.agents.records import RegistrationRow, StoredResponse
-from issuer_service.agents.repository import record_registration, record_registrations
+from issuer_service.agents.repository import record_registrations
 from issuer_service.app import ROUTERS, _routes, create_app
 from issuer_service.audit.records import AuditFound, AuditQuery
+from issuer_service.audit.repository import StateKey
 from issuer_service.audit.service import find_records, verify_database, verify_state
 from issuer_service.console.endpoints import router as console
 from issuer_service.container import AuditCheckpoints, Container, StatusPublishing
@@ -322,7 +324,7 @@ def recording(registration: RegistrationRow) -> Callable[[Database], Awaitable[S
 
     async def record(database: Database) -> StoredResponse | None:
         secret = await DiscoverySecret(database).current()
-        return await database.change(record_registration, registration, secret)
+        return await record_one(database, registration, secret, StateKey(database))
 
     return record
 

@@ -1,0 +1,202 @@
+"""Registration of a new agent in PostgreSQL: one statement, one round trip.
+
+The statement may only say yes. It writes nothing if the agent or a key is known, or the signing key is not in use; and
+PostgreSQL executes none of it if a status entry was taken, or the audit chain is not as expected. The transaction of
+``repository.record_registration`` decides then.
+
+Like that transaction it writes agent, keys and status entries first, and moves the head of the audit chain after all
+that it may wait for. So no two transactions wait for each other.
+"""
+
+from collections.abc import Sequence
+
+from sqlalchemy import (
+    ARRAY,
+    CTE,
+    BigInteger,
+    BindParameter,
+    ColumnElement,
+    Insert,
+    LargeBinary,
+    Select,
+    Table,
+    Text,
+    any_,
+    bindparam,
+    cast,
+    exists,
+    func,
+    insert,
+    literal,
+    select,
+    update,
+)
+
+from issuer_service.agents.records import RegistrationRow, StoredResponse
+from issuer_service.agents.repository import agent_row, audit_row, key_rows, record_registration
+from issuer_service.audit.records import AuditEvent, Row, Supersedes
+from issuer_service.audit.repository import CHAIN, StateKey, content_of
+from issuer_service.db.tables import (
+    agents,
+    audit,
+    audit_head,
+    batches,
+    cards,
+    discovery_cards,
+    discovery_postings,
+    holder_keys,
+    status_entries,
+    status_lists,
+)
+from issuer_service.discovery.postings_repository import posted
+from issuer_service.keys.repository import NOTED
+from issuer_service.status.repository import card_values, entry_values
+from sdcard.audit_chain import MIDDLE, split_at_head
+from sdcard.io.database import Database
+from sdcard.io.lookups import Lookup
+
+_FIRST = (agents, holder_keys, status_entries)
+"""What another transaction may have too, in the order in which all transactions write it."""
+_OTHERS = (batches, discovery_cards, discovery_postings, cards)
+_FROM_HEAD = ("sequence", "previous", "digest")
+
+
+async def record(database: Database, new: RegistrationRow, secret: bytes, state_key: StateKey) -> StoredResponse | None:
+    """Write a registration, or return the response of its idempotency key.
+
+    Arguments as in ``add_agent``.
+
+    Raises:
+        Refused, StatusTaken, KeyNotInUse, AgentChanged: as ``record_registration``.
+    """
+    if await add_agent(database, new, secret, state_key):
+        return None
+    return await database.change(record_registration, new, secret)
+
+
+async def add_agent(database: Database, new: RegistrationRow, secret: bytes, state_key: StateKey) -> bool:
+    """Write the registration of a new agent; return whether it was written.
+
+    Args:
+        database: PostgreSQL, or another one, which never writes it.
+        new: the registration.
+        secret: the key of discovery's hashes.
+        state_key: the key of the digests in audit records.
+
+    Raises:
+        Refused: as ``Database.try_to_change``.
+    """
+    is_plain = (
+        new.event is AuditEvent.AGENT_REGISTERED and new.made_from is None and new.supersedes is Supersedes.RUN_OUT
+    )
+    is_remote = database.engine.dialect.name == "postgresql"
+    if not is_remote or not is_plain or new.answer is not None or new.nonce is not None:
+        return False
+    places, postings = posted(secret, [new])
+    given: dict[str, Sequence[Row]] = {
+        "agents": [agent_row(new)],
+        "holder_keys": key_rows(new),
+        "status_entries": entry_values(new.cards),
+        "batches": [{"batch_id": new.batch_id, "agent_id": new.agent_id, "issued_at": new.at}],
+        "discovery_cards": places,
+        "discovery_postings": postings,
+        "cards": [card_values(new.batch_id, card, for_discovery=False) for card in new.cards],
+    }
+    key = await state_key.current()
+    recorded = {table: given[table] for table in ("agents", "batches", "discovery_cards", "cards")}
+    content = content_of(audit_row(new, [str(one["thumbprint"]) for one in given["holder_keys"]], recorded), key)
+    before, behind = split_at_head(content)
+    values: dict[str, object] = {
+        "this_key": new.kid,
+        "until": max(card.expires_at for card in new.cards),
+        "state_key": key,
+        "before": before,
+        "behind": behind,
+        **{_name(audit, column.name): content.get(column.name) for column in audit.c if column.name not in _FROM_HEAD},
+    }
+    for table in (*_FIRST, *_OTHERS):
+        rows = given[table.name]
+        values |= {_name(table, column.name): [row[column.name] for row in rows] for column in table.c}
+    if await database.try_to_change(_ADD, values):
+        return True
+    state_key.forget()
+    return False
+
+
+def _name(table: Table, column: str) -> str:
+    return f"{table.name}_{column}"
+
+
+def _array(column: ColumnElement[object], name: str) -> BindParameter[Sequence[object]]:
+    return bindparam(name, type_=ARRAY(column.type, dimensions=1))
+
+
+def _given(table: Table, column: str) -> BindParameter[Sequence[object]]:
+    """The values of a column, as one array."""
+    return _array(table.c[column], _name(table, column))
+
+
+def _statement() -> Select[tuple[int]]:
+    free = select(literal(1)).where(
+        ~exists().where(agents.c.folded_id == any_(_given(agents, "folded_id"))),
+        ~exists().where(holder_keys.c.thumbprint == any_(_given(holder_keys, "thumbprint"))),
+        NOTED.exists(),
+    )
+    is_free = exists(select(literal(1)).select_from(free.cte("free")))
+    lists = select(status_lists.c.list_id).where(status_lists.c.list_id == any_(_given(status_entries, "list_id")))
+    first = [
+        *(_adding(table, is_free).returning(literal(1)).cte(f"added_{table.name}") for table in _FIRST),
+        lists.with_for_update(read=True, key_share=True).cte("lists"),
+    ]
+    moved = _moved(first)
+    place = {column: select(moved.c[column]).scalar_subquery() for column in _FROM_HEAD}
+    record = [
+        place.get(column.name, bindparam(_name(audit, column.name), type_=column.type)) for column in audit.c
+    ]  # without a head, the number is null, and PostgreSQL executes none of it
+    recorded = insert(audit).from_select(audit.c.keys(), select(*record).where(is_free), include_defaults=False)
+    others = [_adding(table, is_free).cte(f"added_{table.name}") for table in _OTHERS]
+    return select(moved.c.sequence).add_cte(*others, recorded.cte("recorded"))
+
+
+def _adding(table: Table, is_free: ColumnElement[bool]) -> Insert:
+    arrays = [_given(table, column.name) for column in table.c]
+    rows = select(*map(func.unnest, arrays)).where(is_free)
+    return insert(table).from_select(table.c.keys(), rows, include_defaults=False)
+
+
+def _moved(first: Sequence[CTE]) -> CTE:
+    """Move the head of the audit chain, when all of ``first`` was done.
+
+    The database makes the digest, from the text around the head.
+    """
+    agent, *others = (select(func.count()).select_from(one).scalar_subquery() for one in first)
+    done = agent > 0, *(other >= 0 for other in others)  # to count them, all of them have to be there
+    same_key = audit_head.c.state_key.is_not_distinct_from(bindparam("state_key", type_=LargeBinary))
+    locked = select(audit_head.c.sequence, audit_head.c.digest).where(audit_head.c.chain == CHAIN, same_key, *done)
+    head = locked.with_for_update().cte("head")
+    number = head.c.sequence + literal(1, BigInteger)
+    parts = (
+        _bytes("before"),
+        _utf8(head.c.digest),
+        literal(MIDDLE, LargeBinary),
+        _utf8(cast(number, Text)),
+        _bytes("behind"),
+    )
+    hashed = parts[0]
+    for part in parts[1:]:
+        hashed = hashed.op("||")(part)
+    digest = func.encode(func.sha256(hashed), "hex")
+    moving = update(audit_head).where(audit_head.c.chain == CHAIN).values(sequence=number, digest=digest)
+    previous = head.c.digest.label("previous")
+    return moving.returning(audit_head.c.sequence, previous, audit_head.c.digest).cte("moved")
+
+
+def _bytes(name: str) -> ColumnElement[bytes]:
+    return bindparam(name, type_=LargeBinary)
+
+
+def _utf8(text: ColumnElement[str]) -> ColumnElement[bytes]:
+    return func.convert_to(text, "UTF8", type_=LargeBinary)
+
+
+_ADD = Lookup(_statement())
