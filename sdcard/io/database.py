@@ -144,8 +144,8 @@ class Database:
     async def try_to_change(self, statement: Lookup, values: dict[str, object]) -> Rows:
         """Execute one statement as a transaction of its own.
 
-        It takes one round trip to PostgreSQL. There are no rows when the server did not execute it, such as for a lost race, and then nothing was written:
-        a transaction of ``change`` tries again and says why.
+        It takes one round trip to PostgreSQL. There are no rows when the server did not execute it, such as for a lost
+        race, and then nothing was written: a transaction of ``change`` tries again and says why.
 
         Raises:
             Refused: ``store.unavailable``, as ``change`` when the connection broke.

@@ -31,6 +31,7 @@ from sdcard.errors import Refused
 from sdcard.io.lookups import QUICK_CONNECTIONS
 from sdcard.rules import Rule
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, jwk, request
+from tests.sources import files, name_of
 from tests.world import key
 
 # -- Rate limits, and that no client is locked out by others ----------------------------------------------------------
@@ -233,6 +234,13 @@ def test_a_heavy_answer_counts_as_several_requests(desk: Desk) -> None:
         assert registry.post(request(public_key=None, public_keys=keys)).status_code == 201
         left = [registry.post({}).status_code for _ in range(10)].count(422)
     assert 0 < left < 8
+
+
+def test_the_native_kernel_changes_no_limit() -> None:
+    """Declined input costs what Python costs. All limits are of that cost, and know nothing of the kernel."""
+    knowing = {name_of(file) for file in files("issuer_service") if "sdcard.acceleration" in file.read_text()}
+
+    assert knowing == {"issuer_service/monitoring.py"}  # which shows whether it is used
 
 
 def test_what_nobody_signed_in_for_counts_for_its_address(desk: Desk) -> None:
