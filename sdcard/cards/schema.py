@@ -168,6 +168,8 @@ class ArrayOf:
             return
         if not value and self.empty:
             yield Finding(Rule.CARD_MEMBER_VALUE, where, "Give at least one element.", self.empty)
+        if type(self.element) is Text and all(value) and set(map(type, value)) == {str}:
+            return  # texts that are not empty
         for index, element in enumerate(value):
             yield from self.element.check(element, where.within(index))
 
@@ -209,6 +211,9 @@ class Object:
             yield _wrong_type(where, "an object")
             return
         for name, member in self.members.items():
+            given, snake = value.get(name), snake_case(name)
+            if given and type(given) is str and type(member.shape) is Text and (snake == name or snake not in value):
+                continue  # most members: a text that is not empty, in one spelling
             if member.need is not Need.OPTIONAL or _has(value, name):
                 yield from _check_member(value, name, member, where)
         for name, member in self.legacy.items():
