@@ -184,7 +184,8 @@ class PreparedSdCard:
         """
         if not self.issuer_key.verifies(self.signing_input, signature):
             raise Misuse("the signature is not a JOSE signature of the Issuer over this SD-Card")
-        return self._signed(signature)
+        sd_jwt = SdJwt(join_signature(self.signing_input, signature), self.disclosures)
+        return SdCard(sd_jwt, self.context, self.discloses, self.holder_key, self.validity, self.status, self.subject)
 
     def signed_by(self, signer: Signer) -> SdCard:
         """Sign the SD-Card, and verify a signature of another process.
@@ -194,10 +195,8 @@ class PreparedSdCard:
             Refused: as ``Signer.sign``.
         """
         signature = signer.sign(self.signing_input)
-        is_own = type(signer) is InMemorySigner and signer.public_key == self.issuer_key
-        return self._signed(signature) if is_own else self.complete(signature)
-
-    def _signed(self, signature: bytes) -> SdCard:
+        if type(signer) is not InMemorySigner or signer.public_key != self.issuer_key:
+            return self.complete(signature)
         sd_jwt = SdJwt(join_signature(self.signing_input, signature), self.disclosures)
         return SdCard(sd_jwt, self.context, self.discloses, self.holder_key, self.validity, self.status, self.subject)
 

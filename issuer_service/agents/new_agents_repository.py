@@ -32,8 +32,8 @@ from sqlalchemy import (
     update,
 )
 
-from issuer_service.agents.records import RegistrationRow, StoredResponse
-from issuer_service.agents.repository import agent_row, audit_row, key_rows, record_registration
+from issuer_service.agents.records import RegistrationRow
+from issuer_service.agents.repository import agent_row, audit_row, key_rows
 from issuer_service.audit.records import AuditEvent, Row, Supersedes
 from issuer_service.audit.repository import CHAIN, StateKey, content_of
 from issuer_service.db.tables import (
@@ -61,19 +61,6 @@ _OTHERS = (batches, discovery_cards, discovery_postings, cards)
 _FROM_HEAD = ("sequence", "previous", "digest")
 
 
-async def record(database: Database, new: RegistrationRow, secret: bytes, state_key: StateKey) -> StoredResponse | None:
-    """Write a registration, or return the response of its idempotency key.
-
-    Arguments as in ``add_agent``.
-
-    Raises:
-        Refused, StatusTaken, KeyNotInUse, AgentChanged: as ``record_registration``.
-    """
-    if await add_agent(database, new, secret, state_key):
-        return None
-    return await database.change(record_registration, new, secret)
-
-
 async def add_agent(database: Database, new: RegistrationRow, secret: bytes, state_key: StateKey) -> bool:
     """Write the registration of a new agent; return whether it was written.
 
@@ -89,8 +76,7 @@ async def add_agent(database: Database, new: RegistrationRow, secret: bytes, sta
     is_plain = (
         new.event is AuditEvent.AGENT_REGISTERED and new.made_from is None and new.supersedes is Supersedes.RUN_OUT
     )
-    is_remote = database.engine.dialect.name == "postgresql"
-    if not is_remote or not is_plain or new.answer is not None or new.nonce is not None:
+    if not database.is_remote or not is_plain or new.answer is not None or new.nonce is not None:
         return False
     places, postings = posted(secret, [new])
     given: dict[str, Sequence[Row]] = {

@@ -16,7 +16,7 @@ from issuer_service.access import Caller, check_limits
 from issuer_service.agents import repository
 from issuer_service.agents.audiences import Subjects, decided_by, discovery_rows, kept
 from issuer_service.agents.idempotency import IdempotentRequest, find_earlier_response, open_response, seal_response
-from issuer_service.agents.new_agents_repository import record
+from issuer_service.agents.new_agents_repository import add_agent
 from issuer_service.agents.nonces import recognize_nonce_of
 from issuer_service.agents.reading import Registration, Terms, read_registration
 from issuer_service.agents.records import IssuedNonce, KeyRow, RegistrationRow
@@ -168,7 +168,9 @@ async def issue(
             make = partial(issue_batch, container, keys, subjects, caller, registration, change, statuses, now)
             row, answer = make() if at_once else await asyncio.to_thread(make)
         try:
-            kept = await record(container.database, row, secret, container.state_key)
+            database = container.database
+            is_written = database.is_remote and await add_agent(database, row, secret, container.state_key)
+            kept = None if is_written else await database.change(repository.record_registration, row, secret)
         except StatusTaken:
             continue
         except KeyNotInUse:
@@ -338,7 +340,17 @@ def _row(
         keys=tuple(KeyRow(holder.key.thumbprint, holder.where) for holder in registration.keys),
         batch_id=batch_id,
         kid=kid,
-        cards=tuple(_card_row(card, status) for card, status in cards),
+        cards=tuple(
+            CardRow(
+                digest=hashlib.sha256(card.sd_jwt.issuer_jwt.encode("ascii")).hexdigest(),
+                context=card.context,
+                thumbprint=card.holder_key.thumbprint,
+                expires_at=card.validity.expires_at,
+                status=status,
+                subject=kept(card.subject),
+            )
+            for card, status in cards
+        ),
         discovery=discovery,
         disclosed=_disclosed(registration.plans),
         event=change.event,
@@ -372,14 +384,3 @@ def _disclosed(plans: Sequence[DisclosurePlan]) -> dict[str, tuple[str, ...]]:
         audience = f"{plan.context} {plan.agreement.partner}" if plan.agreement else plan.context
         disclosed[audience] = tuple(dict.fromkeys((*disclosed.get(audience, ()), *plan.discloses)))
     return disclosed
-
-
-def _card_row(card: SdCard, status: StatusRow) -> CardRow:
-    return CardRow(
-        digest=hashlib.sha256(card.sd_jwt.issuer_jwt.encode("ascii")).hexdigest(),
-        context=card.context,
-        thumbprint=card.holder_key.thumbprint,
-        expires_at=card.validity.expires_at,
-        status=status,
-        subject=kept(card.subject),
-    )

@@ -16,6 +16,7 @@ from sqlalchemy import Table
 from issuer_service.audit.records import FOUND, AuditEvent, Row, Supersedes, WrittenRows
 from issuer_service.db import tables
 from issuer_service.status.records import EXPIRED_LATELY, STATUS_CHANGES
+from sdcard.encoding import encode_base64url
 
 # -- Tables that are compared with the audit chain, and digests of their rows -----------------------------------------
 # A record names a row and keeps a digest of each of its columns, so a difference is found with its column. The
@@ -58,7 +59,7 @@ class Compared:
 def hidden_name(key: bytes, table: str, value: object) -> str:
     """Replace a row's name that would link an SD-Card to an agent."""
     digest = hashlib.blake2b(f'["name","{table}",{_json(value)}]'.encode(), key=key, digest_size=SIZE).digest()
-    return _text(digest)
+    return encode_base64url(digest)
 
 
 def _column(column: str, length: int | None = None) -> Callable[[bytes, Row], str]:
@@ -187,7 +188,7 @@ def _digested(key: bytes, compared: Compared, rows: Iterable[Row]) -> dict[str, 
     named: dict[str, list[Row]] = {}
     for row in rows:
         named.setdefault(compared.name(key, row), []).append(row)
-    return {name: _text(pack(key, compared, name, of_name)) for name, of_name in named.items()}
+    return {name: encode_base64url(pack(key, compared, name, of_name)) for name, of_name in named.items()}
 
 
 def unpack(text: str) -> bytes:
@@ -197,10 +198,6 @@ def unpack(text: str) -> bytes:
         ValueError: when it is not one.
     """
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-
-
-def _text(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
 def _json(value: object) -> str:

@@ -78,7 +78,7 @@ Work = Callable[[Connection], _T]
 class Database:
     """A database for one event loop.
 
-    ``patience``: how many seconds a writer waits for its turn.
+    ``patience``: how many seconds a writer waits for its turn. ``is_remote``: each statement is a round trip.
 
     A transaction is one piece of work for the event loop. SQLite answers at once or waits for the disk, so it has
     threads, and work goes to one of them as a whole; PostgreSQL is waited for. A server may stop answering without a
@@ -90,10 +90,10 @@ class Database:
     ) -> None:
         self._engine = engine
         self._patience = patience
-        is_file = isinstance(engine, Engine)
-        self._turns = asyncio.Semaphore(1 if is_file else _WRITERS)
-        self._longest = None if is_file else 3 * patience
-        self._threads = ThreadPoolExecutor(_CONNECTIONS, "sqlite") if is_file else None
+        self.is_remote = not isinstance(engine, Engine)
+        self._turns = asyncio.Semaphore(_WRITERS if self.is_remote else 1)
+        self._longest = 3 * patience if self.is_remote else None
+        self._threads = None if self.is_remote else ThreadPoolExecutor(_CONNECTIONS, "sqlite")
         self._lookups = lookups
 
     @property
@@ -144,13 +144,13 @@ class Database:
     async def try_to_change(self, statement: Lookup, values: dict[str, object]) -> Rows:
         """Execute one statement as a transaction of its own.
 
-        It takes one round trip to PostgreSQL. There are no rows when the server did not execute it, such as for a lost
-        race, and then nothing was written: a transaction of ``change`` tries again and says why.
+        There are no rows when the server did not execute it, such as for a lost race. Then nothing was written, and a
+        transaction of ``change`` says why.
 
         Raises:
             Refused: ``store.unavailable``, as ``change`` when the connection broke.
         """
-        assert isinstance(self._lookups, PostgresqlLookups), "elsewhere it would save nothing"
+        assert isinstance(self._lookups, PostgresqlLookups), "remote"
         with reachable():
             return await self._lookups.write(statement, values)
 

@@ -19,9 +19,9 @@ from starlette.routing import BaseRoute, Route
 from starlette.testclient import TestClient
 
 from issuer_service.access import Limit, Scope, create_token
-from issuer_service.agents.new_agents_repository import record as record_one
+from issuer_service.agents.new_agents_repository import add_agent
 from issuer_service.agents.records import RegistrationRow, StoredResponse
-from issuer_service.agents.repository import record_registrations
+from issuer_service.agents.repository import record_registration, record_registrations
 from issuer_service.app import ROUTERS, _routes, create_app
 from issuer_service.audit.records import AuditFound, AuditQuery
 from issuer_service.audit.repository import StateKey
@@ -324,7 +324,9 @@ def recording(registration: RegistrationRow) -> Callable[[Database], Awaitable[S
 
     async def record(database: Database) -> StoredResponse | None:
         secret = await DiscoverySecret(database).current()
-        return await record_one(database, registration, secret, StateKey(database))
+        if await add_agent(database, registration, secret, StateKey(database)):
+            return None
+        return await database.change(record_registration, registration, secret)
 
     return record
 

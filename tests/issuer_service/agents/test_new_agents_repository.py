@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, select, text, update
 
-from issuer_service.agents.new_agents_repository import add_agent, record
+from issuer_service.agents.new_agents_repository import add_agent
 from issuer_service.agents.records import IssuedNonce, RegistrationRow, StoredResponse
 from issuer_service.agents.repository import record_registration
 from issuer_service.audit.records import AuditEvent, Supersedes
@@ -24,7 +24,7 @@ from sdcard import Refused
 from sdcard.errors import Part, Where
 from sdcard.io.database import Database
 from tests.issuer_service.agents.test_repository import KEY, everything, on, row
-from tests.issuer_service.desk import changing, differences, reading, seed_keys
+from tests.issuer_service.desk import changing, differences, reading, recording, seed_keys
 from tests.postgres import Cluster, query
 from tests.world import NOW
 
@@ -84,12 +84,6 @@ def test_the_statement_writes_what_the_transaction_writes(url: str, postgres: Cl
 
 def test_many_processes_make_one_chain(url: str) -> None:
     agents = [whole(f"agent-{number}", number) for number in range(24)]
-
-    def recording(new: RegistrationRow) -> Callable[[Database], Awaitable[object]]:
-        async def one(database: Database) -> object:
-            return await record(database, new, await DiscoverySecret(database).current(), StateKey(database))
-
-        return one
 
     assert on(url, *map(recording, agents)) == [None] * 24
 
@@ -207,7 +201,7 @@ def test_a_database_that_is_away_is_refused_and_not_asked_again(url: str, monkey
             raise ConnectionResetError
 
         monkeypatch.setattr("sdcard.io.lookups._Lane._ask", broken)
-        await record(database, whole(), secret, state_key)
+        await add_agent(database, whole(), secret, state_key)
 
     (refused,) = on(url, work)
     assert isinstance(refused, Refused)
