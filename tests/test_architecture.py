@@ -27,7 +27,7 @@ ROOMS = words("""
     acceleration rules errors limits verification_cache instants profile pairwise encoding paths claim_request salts
     lenient disclosable urls jose trust audit_chain oauth sdjwt key_binding nonces possession status_list dpop
     delegation_chain cards policy linkability acceptance requesting issuer holder verifier parallel_verifier advice
-    http_auth agent_proof admission publishing vectors io web starlette fastapi testing cli __main__
+    http_auth agent_proof admission publishing vectors conformance io web starlette fastapi testing cli __main__
     """)
 """Folders and modules of the core. Each imports from those before it."""
 LAYERS = ("records", "repository", "", "endpoints")
@@ -53,7 +53,7 @@ COLUMNS = {
 }
 """What each folder of the two columns, tokens and cards, may know of them."""
 CARDS = {"cards", "card signatures", "policy"}
-BRIDGES = {"issuer", "holder", "verifier", "acceptance", "card signatures", "publishing", "vectors"}
+BRIDGES = {"issuer", "holder", "verifier", "acceptance", "card signatures", "publishing", "vectors", "conformance"}
 """Where the columns meet."""
 
 WORLDLY = words("""

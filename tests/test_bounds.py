@@ -51,6 +51,8 @@ class Why(StrEnum):
 PLACES: dict[Why, str] = {
     Why.WORK: """
         sdcard/audit_chain.py:ChainVerifier._checkpoints sdcard/audit_chain.py:ChainVerifier._findings
+        sdcard/conformance/route.py:Route.control sdcard/conformance/services.py:Service.registered
+        sdcard/conformance/services.py:Service.known
         sdcard/cards/conversion.py:Losses._found sdcard/cards/conversion.py:Losses._spelt
         sdcard/cards/a2a/signed_form.py:_Reading.unsigned
         sdcard/cards/documents.py:_Builder.findings sdcard/cards/documents.py:_Builder._open

@@ -247,6 +247,7 @@ COMMANDS = {
     "token": (JOINED, "Make, list and withdraw the registry's bearer tokens, in its database."),
     "audit": (JOINED, "Verify and export the audit chain in the registry's database; make checkpoints."),
     "vectors": ("vectors:app", "Run test vectors through our own code."),
+    "conformance": ("conformance:app", "Play attacker against a deployment that you may test."),
     "config": (JOINED, "Show the registry's settings and their sources."),
     "db": (JOINED, "Upgrade, look at, and back up the registry's database."),
     "registry": (JOINED, "Bring many agents into the registry's database."),
@@ -265,7 +266,7 @@ SECTIONS = {
     "Registry: its process and its database on this machine": (
         *("serve", "config", "token", "keys", "audit", "db", "registry", "grants", "approvals", "policy"),
     ),
-    "Implementers": ("vectors",),
+    "Implementers": ("vectors", "conformance"),
 }
 """Title in the help → its commands."""
 

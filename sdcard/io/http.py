@@ -14,11 +14,13 @@ import asyncio
 import ssl
 import threading
 import zlib
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import ip_address
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 from urllib.parse import urljoin
 
 import httpx2
@@ -30,6 +32,10 @@ from sdcard.rules import Rule
 from sdcard.urls import Address, Target, check_secret_url, literal_address
 
 T = TypeVar("T")
+_Headers: TypeAlias = Sequence[tuple[str, str]]
+_Answering: TypeAlias = AbstractAsyncContextManager[httpx2.Response]
+_Ask: TypeAlias = Callable[[str], _Answering]
+_Read: TypeAlias = Callable[[httpx2.Response], Awaitable[T]]
 
 JSON = "application/json"
 JWKS = ("application/jwk-set+json", JSON)
@@ -103,6 +109,7 @@ async def fetch_async(
         if options.redirects:
             raise Misuse("a bearer token is for one address: do not follow redirects with it")
     wanted = _Wanted(media_types, most_bytes, options.gzip, bool(extra))
+    read = partial(_read, wanted=wanted)
     headers = {"Accept": _accept(media_types), "Accept-Encoding": "gzip" if options.gzip else "identity"}
     headers.update(extra or {})
     if token is not None:
@@ -112,7 +119,8 @@ async def fetch_async(
             ends_at = asyncio.get_running_loop().time() + egress.seconds
             visited = [parse_url(url)]
             while True:
-                answer = await _visit(visited[-1], egress, headers, wanted, ends_at)
+                sent = [("Host", visited[-1].authority), *headers.items()]
+                answer = await _visit(visited[-1], egress, sent, read, ends_at, "GET", b"")
                 if isinstance(answer, Fetched):
                     return answer
                 visited.append(_next(visited, answer, options.redirects))
@@ -130,6 +138,37 @@ def fetch(
 ) -> Fetched:
     """Fetch as ``fetch_async``, and block the caller's thread."""
     return run_blocking(fetch_async(url, egress, media_types, most_bytes, token, options))
+
+
+@dataclass(frozen=True, slots=True)
+class Exchanged:
+    """Any response, as it came. Header names are in lower case."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
+    body: bytes = field(repr=False)
+
+
+async def exchange_async(
+    method: str, url: str, egress: EgressPolicy, headers: _Headers, body: bytes, most_bytes: int
+) -> Exchanged:
+    """Send one request, as ``fetch_async`` connects, and return any response.
+
+    Raises:
+        Refused: ``fetch.address``, ``fetch.failed`` or ``limit.bytes``.
+    """
+    target = parse_url(url)
+
+    async def read(answer: httpx2.Response) -> Exchanged:
+        data = await _body(answer, most_bytes)
+        return Exchanged(answer.status_code, tuple(answer.headers.multi_items()), data)
+
+    try:
+        async with asyncio.timeout(egress.seconds):
+            ends_at = asyncio.get_running_loop().time() + egress.seconds
+            return await _visit(target, egress, [("Host", target.authority), *headers], read, ends_at, method, body)
+    except TimeoutError:
+        raise _failed("It took too long.") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +193,8 @@ class _Moved:
 
 
 async def _visit(
-    target: Target, egress: EgressPolicy, headers: Mapping[str, str], wanted: _Wanted, ends_at: float
-) -> Fetched | _Moved:
+    target: Target, egress: EgressPolicy, headers: _Headers, read: _Read[T], ends_at: float, method: str, body: bytes
+) -> T:
     """Request one URL, with its own connections."""
     addresses = await _permitted(target, egress)
     timeout = _share(ends_at, len(addresses))
@@ -163,7 +202,12 @@ async def _visit(
         tls = _tls(egress.authorities) if target.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         connecting = httpx2.AsyncClient(verify=tls, timeout=timeout, follow_redirects=False, trust_env=False)
     async with connecting as client:
-        return await _ask(client, target, addresses, {"Host": target.authority, **headers}, wanted)
+
+        def ask(url: str) -> _Answering:
+            sent, extensions = list(headers), {"sni_hostname": target.host}
+            return client.stream(method, url, headers=sent, content=body or None, extensions=extensions)
+
+        return await _ask(ask, target, addresses, read)
 
 
 def _next(visited: Sequence[Target], moved: _Moved, most: int) -> Target:
@@ -249,21 +293,15 @@ def _share(ends_at: float, addresses: int) -> httpx2.Timeout:
     return httpx2.Timeout(left, connect=0.45 * left / addresses)
 
 
-async def _ask(
-    client: httpx2.AsyncClient,
-    target: Target,
-    addresses: Sequence[Address],
-    headers: Mapping[str, str],
-    wanted: _Wanted,
-) -> Fetched | _Moved:
+async def _ask(ask: _Ask, target: Target, addresses: Sequence[Address], read: _Read[T]) -> T:
     """Return the response of the first address that accepts a connection."""
     error: Exception | None = None
     for address in addresses:
         host = f"[{address}]" if address.version == 6 else str(address)
         url = f"{target.scheme}://{host}:{target.port}{target.rest}"
         try:
-            async with client.stream("GET", url, headers=headers, extensions={"sni_hostname": target.host}) as answer:
-                return await _read(answer, wanted)
+            async with ask(url) as answer:
+                return await read(answer)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as unreachable:
             error = unreachable
         except Refused:
@@ -307,22 +345,25 @@ async def _read(answer: httpx2.Response, wanted: _Wanted) -> Fetched | _Moved:
     coding = answer.headers.get("content-encoding", "identity").strip().lower()
     if coding != "identity" and not (wanted.gzip and coding in _GZIP):
         raise _failed("It answered in a compressed form that was not requested.")
+    data = await _body(answer, wanted.most_bytes)
+    return Fetched(media_type, data if coding == "identity" else _inflate(data, wanted.most_bytes))
+
+
+async def _body(answer: httpx2.Response, most_bytes: int) -> bytes:
     data = bytearray()
     async for chunk in answer.aiter_raw():
         data += chunk
-        if len(data) > wanted.most_bytes:
+        if len(data) > most_bytes:
             raise Refused(Rule.LIMIT_BYTES, WHERE)
-    return Fetched(media_type, bytes(data) if coding == "identity" else _inflate(bytes(data), wanted.most_bytes))
+    return bytes(data)
 
 
 async def _named_rule(answer: httpx2.Response) -> str:
     """Read the rule that a problem document names; the rest is ignored."""
-    data = bytearray()
-    async for chunk in answer.aiter_raw():
-        data += chunk
-        if len(data) > MAX_PROBLEM:
-            return ""
-    named = named_rule(bytes(data))
+    try:
+        named = named_rule(await _body(answer, MAX_PROBLEM))
+    except Refused:
+        return ""
     return "" if named is None else f" {named}: {named.sentence}"
 
 

@@ -172,6 +172,7 @@ COMMANDS = {
     "sdcard agents change-keys": "georoute --yes --key a.jwk --out out --registry",
     "sdcard agents delete": "georoute --yes --registry",
     "sdcard mcp": "--trust trust.json --registry",
+    "sdcard conformance issuer": "--i-may-test-this --token-file token",
     "sdcard fetch": "--trust trust.json --status --token-file token --network 127.0.0.0/8",
 }
 
