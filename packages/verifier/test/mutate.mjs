@@ -24,29 +24,31 @@ function closing(text, at) {
   return -1;
 }
 
-/** [description, changed text] of each mutant of a file. */
+/** [description, changed text, rule of the check] of each mutant of a file. */
 function* mutantsOf(name, text) {
   for (const match of text.matchAll(/\bif \(/g)) {
     const begin = match.index + 3;
     const end = closing(text, begin);
-    if (!/^\) (?:\{\s*)?throw new Refused\(/.test(text.slice(end, end + 40))) continue;
+    const refusal = /^\) (?:\{\s*)?throw new Refused\("([^"]+)"/.exec(text.slice(end, end + 80));
+    if (!refusal) continue;
     const condition = text.slice(begin + 1, end);
     const line = text.slice(0, begin).split("\n").length;
     const put = (changed) => text.slice(0, begin + 1) + changed + text.slice(end);
-    yield [`${name}:${line} never: ${condition}`, put(`false && (${condition})`)];
+    yield [`${name}:${line} never: ${condition}`, put(`false && (${condition})`), refusal[1]];
     for (const [from, to] of Object.entries(OPERATORS)) {
       for (let at = condition.indexOf(from); at >= 0; at = condition.indexOf(from, at + 1)) {
         const changed = condition.slice(0, at) + to + condition.slice(at + from.length);
-        yield [`${name}:${line}${to}: ${changed}`, put(changed)];
+        yield [`${name}:${line}${to}: ${changed}`, put(changed), refusal[1]];
       }
     }
   }
 }
 
-/** What notices the mutant in a folder: a vector, the other tests, or nothing. */
-async function noticedBy(folder) {
+/** What notices the mutant in a folder: a vector, the other tests, or nothing. Vectors of the rule come first. */
+async function noticedBy(folder, rule) {
   const { expectedOf, isOurs, outcomeOf } = await import(join(folder, "test", "vectors.js"));
-  for (const text of Object.values(vectors)) {
+  const [first, others] = [true, false].map((isFirst) => Object.values(vectors).filter((text) => text.includes(`"expect": "${rule}"`) === isFirst));
+  for (const text of [...first, ...others]) {
     if (!isOurs(text)) continue;
     const outcome = await outcomeOf(text).catch(() => "crashed");
     if (outcome !== expectedOf(text)) return "vectors";
@@ -65,13 +67,13 @@ const counts = {};
 const names = readdirSync(join(here, "..", "src")).filter((name) => name.endsWith(".js") && (!only || only.split(",").includes(name)));
 let number = 0;
 for (const name of names) {
-  for (const [description, text] of mutantsOf(name, readFileSync(join(here, "..", "src", name), "utf8"))) {
+  for (const [description, text, rule] of mutantsOf(name, readFileSync(join(here, "..", "src", name), "utf8"))) {
     const folder = join(scratch, String(number++));
     mkdirSync(folder);
     for (const part of ["src", "test"]) cpSync(join(here, "..", part), join(folder, part), { recursive: true });
     writeFileSync(join(folder, "package.json"), '{"type": "module"}');
     writeFileSync(join(folder, "src", name), text);
-    const by = await limited(noticedBy(folder)).catch(() => "vectors"); // a module that does not load
+    const by = await limited(noticedBy(folder, rule)).catch(() => "vectors"); // a module that does not load
     counts[by] = (counts[by] ?? 0) + 1;
     if (by === "nothing") console.log(description);
     rmSync(folder, { recursive: true });
