@@ -244,15 +244,6 @@ class _Declining:
     read_jws = read_sd_jwt = read_point = verifies = queue = staticmethod(_decline)
 
 
-class _DecliningSdJwt:
-    """An SD-JWT that the kernel did not read."""
-
-    origin: tuple[Any, _Json] = (None, {})
-    size = 0
-    accept = bound = processed = members = select = present = staticmethod(_decline)
-
-
-UNREAD: SdJwt = _DecliningSdJwt()
 REQUIRED = frozenset({"iss", "sub", "iat", "exp", "cnf", "vct"})
 """The claims that an accepted SD-Card has."""
 

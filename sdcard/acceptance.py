@@ -40,7 +40,7 @@ _KID = Where(Part.ISSUER_HEADER, ("kid",))
 _ENTRY_BYTES = 4_000
 """Fixed size of a cache entry."""
 _DISCLOSURE_BYTES = 500
-_VALUE_BYTES = 100
+_VALUE_BYTES = 110
 """Sizes of Python objects: of a Disclosure, and of a comma, colon or bracket of JSON. They are upper bounds."""
 
 
@@ -287,10 +287,10 @@ def _size_of(issued: IssuedSdCard) -> int:
     processed, sd_jwt = issued.verified
     texts = len(sd_jwt.issuer_jwt) + sum(map(len, sd_jwt.disclosures))
     fixed = _ENTRY_BYTES + 2 * texts + _DISCLOSURE_BYTES * len(sd_jwt.disclosures)
-    if processed.kernel.size:
+    if processed.kernel is not None:
         return fixed + 4 * processed.kernel.size
     json = encode_json(processed.claims)
-    return fixed + 4 * len(json) + _VALUE_BYTES * sum(map(json.count, b",:{["))
+    return fixed + 5 * len(json) + _VALUE_BYTES * sum(map(json.count, b",:{["))
 
 
 def _check_again(known: _CacheEntry, acceptance: Acceptance, now: Instant, audience: str | None) -> IssuedSdCard:

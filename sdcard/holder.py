@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from sdcard import acceleration
 from sdcard.acceptance import Acceptance, IssuedSdCard, card_members, check_issued
 from sdcard.cards.detect import format_of
 from sdcard.cards.model import Card
@@ -120,11 +121,12 @@ def select_paths(held: HeldSdCard, paths: Iterable[ClaimPath]) -> Selection:
     Raises:
         Refused: ``selection.not-held``, at the number of the path that matches nothing.
     """
-    paths = tuple(paths)
     processed = held._issued.verified.processed
-    numbers = processed.kernel.select([one.segments for one in paths])
-    if numbers is not None:
-        return Selection(tuple([held.sd_jwt.disclosures[number] for number in numbers]))
+    if processed.kernel is not None:
+        paths = tuple(paths)
+        numbers = processed.kernel.select([one.segments for one in paths])
+        if numbers is not None:
+            return Selection(tuple([held.sd_jwt.disclosures[number] for number in numbers]))
     claims = processed.claims
     wanted: set[Place] = set()
     for number, claim_path in enumerate(paths):
@@ -246,20 +248,10 @@ def present(
     """
     if signer.public_key != held._issued.holder_key:
         raise Misuse("the signer does not hold the key that the SD-Card is bound to")
-    written = held._issued.verified.processed.kernel.present(
-        held.sd_jwt.disclosures,
-        selection.disclosures,
-        HEADERS[signer.public_key.algorithm],
-        int(check_instant(now)),
-        challenge.audience,
-        challenge.nonce,
-        challenge.interaction_id,
-        native_signer(signer),
-    )
-    if written is not None:
-        chosen, signing_input, signature = written
-        kb_jwt = complete(signing_input, signature, signer)
-        return SdJwtWithKeyBinding(SdJwt(held.sd_jwt.issuer_jwt, chosen), kb_jwt)
+    kernel = held._issued.verified.processed.kernel
+    bound = None if kernel is None else _present(kernel, held, selection, challenge, signer, now)
+    if bound is not None:
+        return bound
     entry = (held.sd_jwt, selection.disclosures)
     shown: tuple[SdJwt, str] | None = cache.find(entry) if cache is not None else None
     if shown is None:
@@ -269,6 +261,31 @@ def present(
             texts = (held.sd_jwt.issuer_jwt, *held.sd_jwt.disclosures)
             cache.store(entry, shown, _TEXT_BYTES + 2 * sum(map(len, texts)) + 100 * len(texts))
     return bind(*shown, challenge, signer, now)
+
+
+def _present(
+    kernel: acceleration.SdJwt,
+    held: HeldSdCard,
+    selection: Selection,
+    challenge: Challenge,
+    signer: Signer,
+    now: Instant,
+) -> SdJwtWithKeyBinding | None:
+    """Present with the kernel; None if it declines."""
+    written = kernel.present(
+        held.sd_jwt.disclosures,
+        selection.disclosures,
+        HEADERS[signer.public_key.algorithm],
+        int(check_instant(now)),
+        challenge.audience,
+        challenge.nonce,
+        challenge.interaction_id,
+        native_signer(signer),
+    )
+    if written is None:
+        return None
+    shown, signing_input, signature = written
+    return SdJwtWithKeyBinding(SdJwt(held.sd_jwt.issuer_jwt, shown), complete(signing_input, signature, signer))
 
 
 def _select(held: HeldSdCard, wanted: set[Place]) -> Selection:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import NamedTuple
 
+from sdcard import acceleration
 from sdcard.acceptance import Acceptance, IssuedSdCard, card_members, check_issued
 from sdcard.cards.partial import PartialCard
 from sdcard.claim_request import ClaimRequest
-from sdcard.encoding import copied
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
 from sdcard.jose.jws import Batch
@@ -199,7 +199,10 @@ def check_presentation(
             raise Refused(Rule.KB_UNEXPECTED, Where(Part.KB_JWT))
         audience = expected.challenge.audience if isinstance(expected, Answering) else expected.audience
         issued = check_issued(arrived.sd_jwt, expectations, now, audience, cache, batch)
-        accepted = _accept_key_binding(arrived, issued, expected, now, limits, batch)
+        kernel = issued.verified.processed.kernel
+        accepted = (
+            None if kernel is None else _accept_key_binding(kernel, arrived, issued, expected, now, limits, batch)
+        )
         if accepted is None:
             sd_hash = issued.verified.processed.sd_hash(arrived.sd_jwt)
             accepted = verify_key_binding(arrived.kb_jwt, issued.holder_key, sd_hash, expected, now, limits, batch)
@@ -213,6 +216,7 @@ def check_presentation(
 
 
 def _accept_key_binding(
+    kernel: acceleration.SdJwt,
     arrived: SdJwtWithKeyBinding,
     issued: IssuedSdCard,
     expected: Answering | Unsolicited,
@@ -223,7 +227,7 @@ def _accept_key_binding(
     """Check a KB-JWT with the kernel. None: it declines, and Python decides."""
     terms = expected.challenge if isinstance(expected, Answering) else expected
     nonce = expected.challenge.nonce if isinstance(expected, Answering) else None
-    found = issued.verified.processed.kernel.bound(
+    found = kernel.bound(
         arrived.kb_jwt,
         arrived.sd_jwt.disclosures,
         terms.audience,
@@ -268,10 +272,9 @@ def verified_card(
     """
     issued = checked.issued
     processed = issued.verified.processed
-    members = processed.kernel.members()
+    members = None if processed.kernel is None else processed.kernel.members()
     if members is None:
-        members = card_members(processed.claims)
-        members = members if cache is None else copied(members)
+        members = card_members(processed.claims) if cache is None else processed.copied_part(card_members)
     return VerifiedCard(
         declared_format=issued.card_format,
         members=members,

@@ -4,7 +4,8 @@
 parses an SD-JWT without verifying it, for tools that display it.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+import marshal
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -65,8 +66,9 @@ class ProcessedPayload:
     selective: tuple[str, ...]
     emptied: frozenset[Place]
     algorithm: DigestAlgorithm
-    kernel: acceleration.SdJwt = field(default=acceleration.UNREAD, init=False, compare=False)
+    kernel: acceleration.SdJwt | None = field(default=None, init=False, compare=False)
     _sd_hash: str = field(default="", init=False, compare=False)
+    _copy: bytes = field(default=b"", init=False, compare=False)
 
     def __repr__(self) -> str:
         return f"ProcessedPayload(…, hidden={self.hidden}, algorithm={self.algorithm!r})"
@@ -84,6 +86,13 @@ class ProcessedPayload:
             object.__setattr__(self, "_sd_hash", self.algorithm.digest(str(sd_jwt)))
         return self._sd_hash
 
+    def copied_part(self, part: Callable[[JsonObject], JsonObject]) -> JsonObject:
+        """Make a deep copy of a part of the claims, which is the same at every call."""
+        if not self._copy:
+            object.__setattr__(self, "_copy", marshal.dumps(part(self.claims)))
+        copy: JsonObject = marshal.loads(self._copy)
+        return copy
+
     def copied(self) -> "ProcessedPayload":
         """Return a copy that shares no JSON object with this one."""
         claims, *others = self._fields()
@@ -99,7 +108,7 @@ class ReadPayload(ProcessedPayload):
         self, kernel: acceleration.SdJwt, disclosures: tuple[str, ...], hidden: int, emptied: frozenset[Place]
     ) -> None:
         self._set(kernel=kernel, _disclosures=disclosures, hidden=hidden, emptied=emptied)
-        self._set(algorithm=DigestAlgorithm.SHA_256, _sd_hash="")
+        self._set(algorithm=DigestAlgorithm.SHA_256, _sd_hash="", _copy=b"")
 
     def _set(self, **values: object) -> None:
         for name, value in values.items():
@@ -109,7 +118,7 @@ class ReadPayload(ProcessedPayload):
         """Make ``claims``, ``revealed`` and ``selective``, which are not there yet."""
         if name not in ("claims", "revealed", "selective"):
             raise AttributeError(name)
-        found = self.kernel.processed()
+        found = None if self.kernel is None else self.kernel.processed()
         if found is None:  # it declines only what Python cannot make
             raise MemoryError
         read = acceleration.ReadSdJwt(*found)

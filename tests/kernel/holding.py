@@ -85,5 +85,5 @@ def compare_holding(drawn: random.Random) -> str:
         slowly = selected(slow, paths), presented(slow, selection, challenge, signer)
     same("holding", (selected(held, paths), presented(held, selection, challenge, signer)), slowly)
     same("accepting", held.issued, slow.issued)
-    of_kernel = held._issued.verified.processed.kernel.members() is not None
+    of_kernel = held._issued.verified.processed.kernel is not None
     return f"ordinary, {'accepted' if of_kernel else 'declined'}"

@@ -147,8 +147,8 @@ def check_signals() -> None:
     interrupted = 0
     try:
         for number in range(200):
-            signal.setitimer(signal.ITIMER_REAL, 0.0005 + number / 1e6)
             try:
+                signal.setitimer(signal.ITIMER_REAL, 0.0005 + number / 1e6)
                 for _ in range(10_000):
                     acceleration.read_sd_jwt(text, disclosures, 64, 99)
             except InterruptedError:
