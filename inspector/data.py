@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from sdcard.advice import ADVICE
 from sdcard.cards.a2a import v0, v1_0
 from sdcard.cards.a2a.signatures import MOST_SIGNATURES
 from sdcard.cards.a2a.signed_form import CARD_0_3, CARD_1_0, Field, Form, Message, forms_of
@@ -56,6 +57,13 @@ NOT_HERE: Mapping[Rule, str] = {
 
 _PREFIX = 16
 """Characters of a thumbprint, which are 96 bits: enough to tell published keys from all others, in less room."""
+_OF_SERVICES = frozenset(
+    {
+        *("audit", "approval", "delegation", "token", "store", "console", "registry", "rate", "idempotency", "request"),
+        *("dpop", "agent-proof", "agent", "agent-id", "cursor", "proof", "signer", "fetch", "fetched", "challenge"),
+    }
+)
+"""Families of rules that only a service or a client of one can break."""
 _MESSAGES = {"card_1_0": CARD_1_0, "card_0_3": CARD_0_3}
 
 
@@ -119,6 +127,7 @@ def page_data() -> dict[str, Any]:
     return shared | {
         "profiles": shared["profiles"] | {"any": {"name": "any SD-JWT", "also_clear": []}},
         "rules": rule_catalogue(),
+        "advice": {rule: ADVICE[Rule(rule)] for rule in rule_catalogue() if rule.partition(".")[0] not in _OF_SERVICES},
         "most_card_values": MOST_CARD_VALUES,
         "formats": [_format(one) | _planned(one) for one in KNOWN_FORMATS.values()],
         "not_here": {rule.value: why for rule, why in NOT_HERE.items()},

@@ -35,8 +35,8 @@ function treeRows(value, place, state) {
 function treeRow(step, value, place, state) {
   const disclosure = state.byPlace.get(JSON.stringify(place));
   const container = (isObject(value) && (value.size > 0 || state.hiddenAt.has(JSON.stringify(place)))) || (Array.isArray(value) && (value.length > 0 || state.hiddenAt.has(JSON.stringify(place))));
-  const name = el("span", { class: typeof step === "number" ? "index" : "name" }, typeof step === "number" ? `${step + 1}` : safe(step, 80));
-  const badge = disclosure ? el("a", { class: "badge", href: `#disclosure-${disclosure.number}` }, `Disclosure ${disclosure.number + 1}`) : null;
+  const name = el("span", { class: typeof step === "number" ? "index" : "name" }, typeof step === "number" ? `${step}` : safe(step, 80));
+  const badge = disclosure ? el("a", { class: "badge", href: `#disclosure-${disclosure.number}` }, `Disclosure ${disclosure.number}`) : null;
   const kind = disclosure ? "disclosed" : "clear";
   if (!container) return el("li", { class: kind }, el("div", { class: "leaf" }, name, el("span", { class: "value" }, leafNode(value), place.length === 1 && ["iat", "nbf", "exp"].includes(step) && isNumber(value) ? [" ", el("span", { class: "size" }, when(value))] : ""), badge));
   return el("li", { class: kind },
@@ -61,10 +61,10 @@ function disclosureList(found) {
   const places = new Map(found.processed.revealed.map((one) => [one.disclosure.number, one]));
   const items = found.processed.disclosures.slice(0, MOST_ROWS).map((disclosure) => {
     const { place, parent } = places.get(disclosure.number);
-    const holder = parent ? `the digest is inside Disclosure ${parent.number + 1}` : "the digest is in the Issuer's JWT";
+    const holder = parent ? `the digest is inside Disclosure ${parent.number}` : "the digest is in the Issuer's JWT";
     return el("li", { id: `disclosure-${disclosure.number}`, tabindex: "-1" },
       el("details", {},
-        el("summary", {}, el("span", { class: "number" }, `${disclosure.number + 1}`), code(placeText(place), 80), el("span", { class: "size" }, holder)),
+        el("summary", {}, el("span", { class: "number" }, `${disclosure.number}`), code(placeText(place), 80), el("span", { class: "size" }, holder)),
         el("dl", { class: "facts" },
           fact("Digest", code(disclosure.digest)), fact("Salt", code(disclosure.salt)),
           fact("Name", disclosure.name === null ? "none: an array element" : code(disclosure.name)),

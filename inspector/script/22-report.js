@@ -8,7 +8,7 @@ function verdict(found) {
   if (report.refusal) {
     const { rule, where, hint } = report.refusal;
     const [title, about] = where.split("/")[0] === "trust" ? ["Your keys are refused", "This is about the keys that you gave, not about the text. "] : ["Refused", ""];
-    return banner("refused", title, [about, DATA.rules[rule].sentence, hint ? ` ${hint}` : ""], [code(rule), " at ", code(where), ` · ${DATA.rules[rule].standard}`], counts);
+    return banner("refused", title, [about, DATA.rules[rule].sentence, hint ? ` ${hint}` : ""], [code(rule), " at ", code(where), ` · ${DATA.rules[rule].standard} · ${DATA.advice[rule] ?? ""}`], counts);
   }
   const decisive = SIGNED_BY[found.kind];
   const signed = report.steps.some((step) => step.group === decisive.group && step.rules.includes(decisive.rule) && step.state === "passed");
@@ -152,7 +152,7 @@ function cardBlocks(found) {
 
 function signatureRow(one) {
   const state = one.canonical ? "passed" : one.rule === "card.signature-invalid" ? "refused" : "unchecked";
-  return el("li", {}, mark(state), el("span", {}, `Signature ${one.number + 1}: `, safe(one.hint)));
+  return el("li", {}, mark(state), el("span", {}, `Signature ${one.number}: `, safe(one.hint)));
 }
 
 function unsignedNote(places = []) {

@@ -62,7 +62,7 @@ function columnRows(part, counter, around) {
   if (counter.left-- <= 0) return [];
   const depth = Math.min(part.place.length - 1, 6);
   const step = part.place.at(-1);
-  const name = el("span", { class: typeof step === "number" ? "index" : "name" }, typeof step === "number" ? `${step + 1}` : safe(step, 60));
+  const name = el("span", { class: typeof step === "number" ? "index" : "name" }, typeof step === "number" ? `${step}` : safe(step, 60));
   const value = isText(part.value) ? el("span", { class: "value" }, safe(part.value, 60)) : typeof step === "number" && isObject(part.value) && isText(part.value.get("name")) ? el("span", { class: "value" }, safe(part.value.get("name"), 60)) : "";
   const looks = part.treatments.map((treatment, i) => (treatment === "plain" && around[i] ? "along" : treatment));
   const cells = looks.map((look) => el("td", { class: look }, dot(look), el("span", { class: "unheard" }, TREATED[look])));

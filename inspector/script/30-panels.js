@@ -155,15 +155,43 @@ function fill(values) {
   for (const [name, value] of Object.entries(values)) byId(name).value = value;
 }
 
+const UNDECIDED = { keys: "", binding: "undecided", audience: "", nonce: "", "status-token": "", "status-keys": "" };
+let isExample = false; // whether the expectations are those of the example
+
+// Another text than the example's is not looked at with the example's keys, nonce and clock.
+function forgetExample() {
+  if (!isExample) return;
+  isExample = false;
+  fill(UNDECIDED);
+  setNow(Date.now() / 1000);
+}
+
+// When the Holder signed, or else the Issuer; null if the text does not say.
+function signedAt(token) {
+  const jwts = token.split("~").filter((part) => part.split(".").length === 3);
+  if (jwts.length === 0) return null;
+  return tryOr(() => numericDate(parseJsonObject(decodeBase64url(jwts.at(-1).split(".")[1], ""), "", DATA.limits.json_depth).get("iat"), ""), null);
+}
+
 function startExamples() {
   const on = (name, work) => byId(name).addEventListener("click", work);
+  byId("text").addEventListener("input", forgetExample);
+  on("signed", () => {
+    const instant = signedAt(lenientToken(valueOf("text")));
+    say(byId("now").parentElement, instant === null ? "Nothing in this text says when it was signed." : "");
+    if (instant === null) return;
+    setNow(Number(instant));
+    drawInspection();
+  });
   on("example", () => {
     fill({ text: EXAMPLES.presentation, keys: EXAMPLES.keys, binding: "bound", audience: EXAMPLES.audience, nonce: EXAMPLES.nonce, profile: "sd-card", "status-token": EXAMPLES.status_list_token, "status-keys": "" });
+    isExample = true;
     setNow(EXAMPLES.now);
     drawInspection();
   });
   on("clear", () => {
-    fill({ text: "", keys: "", binding: "undecided", audience: "", nonce: "", "status-token": "", "status-keys": "" });
+    isExample = false;
+    fill({ text: "", ...UNDECIDED });
     setNow(Date.now() / 1000);
     drawInspection();
     byId("text").focus();

@@ -331,7 +331,7 @@ def _members(shown: list[ContextResult]) -> list[list[Text]]:
 
 def _seen(member: str, one: ContextResult) -> Text:
     if member not in one.members:
-        return Text("·", "dim")
+        return Text("—", "dim")
     names_only = member == "skills" and one.of_skills == SKILL_NAMES
     return Text("id, name" if names_only else "●", "green")
 

@@ -51,7 +51,8 @@ app = typer.Typer(no_args_is_help=True)
 
 NO_AGREEMENT = "has no agreement: it shows the same as public"
 _PADDING = 3
-_MARKS = {Treatment.PLAIN: "●", Treatment.SELECTIVE: "○", Treatment.WITHHELD: "·"}
+MARKS = {Treatment.PLAIN: "●", Treatment.SELECTIVE: "◐", Treatment.WITHHELD: "—"}
+"""Signs of the inspector too. Its small dot is a plain part within a selective one."""
 _ASCII_BRANCHES = str.maketrans({"├": "|", "└": "`", "│": "|"})
 _ASCII_MARKS = {Treatment.PLAIN: "P", Treatment.SELECTIVE: "s", Treatment.WITHHELD: "."}
 _STYLES = {Treatment.PLAIN: "bold", Treatment.SELECTIVE: "green", Treatment.WITHHELD: "dim"}
@@ -185,7 +186,7 @@ def _draw(card_format: str, contexts: Sequence[str], lines: Sequence[_Line]) -> 
     """Draw the tree. Number the contexts if their names leave too little room."""
     out = console()
     drawn = out.encoding.startswith("utf")
-    marks = _MARKS if drawn else _ASCII_MARKS
+    marks = MARKS if drawn else _ASCII_MARKS
     widest = max((len(text) for text, _ in lines), default=0)
     room = out.width - sum(len(name) + _PADDING for name in contexts) - _PADDING - 1
     names = contexts if room >= widest else [str(number) for number, _ in enumerate(contexts, 1)]

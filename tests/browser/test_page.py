@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from base64 import urlsafe_b64decode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal
@@ -13,13 +14,15 @@ from playwright.sync_api import Browser, Page
 
 from inspector.join import joined, write_page
 from issuer_service.wellknown import pages_router
+from sdcard.advice import ADVICE
+from sdcard.rules import Rule
 from tests.browser import attacks
 from tests.browser.pages import ADDRESS, Watched
 from tests.external.node_peers import installed
 from tests.served import served
 from tests.shared import ROOT
 
-MOST_BYTES = 300_000
+MOST_BYTES = 310_000
 TABS = {"inspect": "#text", "compare": "#one", "contexts": "#card"}
 
 
@@ -339,3 +342,48 @@ def test_every_rule_that_a_step_names_is_one_of_the_core(watched: Watched) -> No
 
     assert named - set(Rule) == set()
     assert len(named) > 70
+
+
+def test_the_expectations_of_the_example_vanish_when_the_text_changes(watched: Watched) -> None:
+    page = watched.page
+    example(page, "inspect")
+    page.evaluate(PASTE, ["#text", '{"name": "x"}'])
+
+    assert [page.input_value(f"#{name}") for name in ("keys", "audience", "nonce", "status-token")] == [""] * 4
+    assert page.input_value("#binding") == "undecided"
+    assert abs(page.evaluate("Date.parse(document.getElementById('now').value + 'Z') - Date.now()")) < 60_000
+
+
+def test_expectations_that_a_person_gave_stay(watched: Watched) -> None:
+    page = watched.page
+    page.evaluate("document.getElementById('expect').open = true")
+    page.fill("#keys", '{"keys": []}')
+    page.evaluate(PASTE, ["#text", '{"name": "x"}'])
+
+    assert page.input_value("#keys") == '{"keys": []}'
+
+
+def test_a_presentation_of_a_log_is_looked_at_as_of_when_it_was_signed(watched: Watched) -> None:
+    page = watched.page
+    examples = json.loads((ROOT / "inspector" / "examples.json").read_text(encoding="utf-8"))
+    page.evaluate("document.getElementById('expect').open = true")
+    page.fill("#text", examples["presentation"])
+    page.wait_for_selector("#verdict .verdict.refused")
+    page.click("#signed")
+    page.wait_for_selector("#verdict .verdict:not(.refused)")
+
+    kb = examples["presentation"].split("~")[-1].split(".")[1]
+    iat = json.loads(urlsafe_b64decode(kb + "=" * (-len(kb) % 4)))["iat"]
+    assert page.evaluate("Date.parse(document.getElementById('now').value + 'Z') / 1000") == iat
+    page.fill("#text", "hello")
+    page.click("#signed")
+    assert "Nothing in this text says when it was signed." in page.inner_text("#expect")
+
+
+def test_a_refusal_says_what_to_do(watched: Watched) -> None:
+    page = watched.page
+    example(page, "inspect")
+    page.evaluate("document.getElementById('expect').open = true")
+    page.fill("#audience", "https://other.example")
+    page.wait_for_selector("#verdict .verdict.refused")
+    assert ADVICE[Rule.KB_AUDIENCE] in page.inner_text("#verdict")

@@ -111,10 +111,10 @@ def test_a_card_is_drawn_with_what_each_context_shows(sdcard: Sdcard, policy: st
     drawn = lines(ran)
     assert ["part", "of", "the", "card", "partner", "public"] in drawn
     assert ["name", "●", "●"] in drawn
-    assert ["provider", "●", "·"] in drawn
-    assert ["skills", "○", "○"] in drawn
-    assert ["│", "├", "tags", "○", "·"] in drawn
-    assert ["└", "2", "○", "○"] in drawn
+    assert ["provider", "●", "—"] in drawn
+    assert ["skills", "◐", "◐"] in drawn
+    assert ["│", "├", "tags", "◐", "—"] in drawn
+    assert ["└", "2", "◐", "◐"] in drawn
     assert "plain: seen with the part around it; at the top always: it cannot be hidden" in ran.out
     assert all(f" {treatment}: " in ran.out for treatment in ("plain", "selective", "withheld"))
 
