@@ -158,9 +158,10 @@ function fill(values) {
 const UNDECIDED = { keys: "", binding: "undecided", audience: "", nonce: "", "status-token": "", "status-keys": "" };
 let isExample = false; // whether the expectations are those of the example
 
-// Another text than the example's is not looked at with the example's keys, nonce and clock.
+// Another text than the example's, edited or not, is not looked at with the example's keys, nonce and clock.
 function forgetExample() {
-  if (!isExample) return;
+  const begins = EXAMPLES.presentation.slice(0, 60);
+  if (!isExample || valueOf("text").replace(/[^\w.~-]/g, "").includes(begins)) return;
   isExample = false;
   fill(UNDECIDED);
   setNow(Date.now() / 1000);
