@@ -127,7 +127,7 @@ def page_data() -> dict[str, Any]:
     return shared | {
         "profiles": shared["profiles"] | {"any": {"name": "any SD-JWT", "also_clear": []}},
         "rules": rule_catalogue(),
-        "advice": {rule: ADVICE[Rule(rule)] for rule in rule_catalogue() if rule.partition(".")[0] not in _OF_SERVICES},
+        "advice": {rule.value: ADVICE[rule] for rule in Rule if rule.partition(".")[0] not in _OF_SERVICES},
         "most_card_values": MOST_CARD_VALUES,
         "formats": [_format(one) | _planned(one) for one in KNOWN_FORMATS.values()],
         "not_here": {rule.value: why for rule, why in NOT_HERE.items()},
