@@ -1,5 +1,5 @@
 // What the package does beyond the vectors, in any runtime. Each test is named by what holds.
-import { AdmissionPolicy, AgentSession, Answering, AnyAgent, CHALLENGE_HEADER, CalledAgent, Challenge, Checked, ClaimRequest, FetchedStatusLists, MemoryReplayRecord, Misuse, PROOF_HEADER, Refused, Selection, StatelessChallenges, ThisAgent, Unbound, Unchecked, Unsolicited, checkAgentChallenge, checkChallengeInteraction, encodeChallenge, memoryChallenges, newChallenge, parseAgentChallenge, parseTrustedIssuers, present, presentingFetch, protect, provedFetch, sdCardMiddleware, selectAll, selectPaths, selectRequested, verifyPresentation } from "./package.js";
+import { AdmissionPolicy, AgentSession, Answering, AnyAgent, CHALLENGE_HEADER, CalledAgent, Challenge, Checked, ClaimRequest, FetchedStatusLists, MemoryReplayRecord, Misuse, PROOF_HEADER, Refused, Selection, StatelessChallenges, ThisAgent, Unbound, Unchecked, Unsolicited, checkAgentChallenge, checkChallengeInteraction, encodeChallenge, memoryChallenges, newChallenge, parseAgentChallenge, parsePublicJwk, parseTrustedIssuers, present, presentingFetch, protect, provedFetch, sdCardMiddleware, selectAll, selectPaths, selectRequested, verifyPresentation } from "./package.js";
 import { encodeBase64url } from "../src/json.js";
 import { AGENT, AUDIENCE, ISSUER, NOW, challenge, clock, countedRandomness, held, issued, newWorld, signed } from "./world.js";
 
@@ -402,6 +402,24 @@ const TESTS = {
     checkChallengeInteraction(received("i"), []);
     checkChallengeInteraction(received(null), []);
     for (const [id, values] of [["i", ["j"]], [null, ["i"]], ["i", ["i", "i"]]]) await refused("challenge.other-interaction", () => checkChallengeInteraction(received(id), values));
+  },
+
+  async "a key that cannot be used is refused at its fault"(world) {
+    const good = world.issuer.publicKey.jwk;
+    const wrong = [
+      [{ kty: "AKP" }, "key.malformed at key/alg"], [{ kty: "AKP", alg: "ML-DSA-1" }, "key.unsupported at key/alg"],
+      [{ kty: "AKP", alg: "ML-DSA-44", pub: encodeBase64url(new Uint8Array(1312)) }, "key.malformed at key/pub"],
+      [{ ...good, x: encodeBase64url(new Uint8Array(32).fill(255)) }, "key.malformed at key"], [{ ...good, y: good.x }, "key.malformed at key"],
+      [{ ...good, key_ops: ["sign"] }, "key.unsupported at key/key_ops"], [{ ...good, key_ops: "verify" }, "key.unsupported at key/key_ops"],
+      [{ ...good, use: "enc" }, "key.unsupported at key/use"], [{ ...good, d: "AA" }, "key.private at key"], [{ kty: "OKP", crv: "Ed25519", x: encodeBase64url(new Uint8Array(32)) }, "key.malformed at key/x"],
+    ];
+    for (const [jwk, verdict] of wrong) {
+      const refusal = await refused(verdict.split(" ")[0], () => parsePublicJwk(jwk));
+      equal(refusal.where, verdict.split(" at ")[1]);
+    }
+    const numbered = await parseTrustedIssuers(JSON.stringify({ issuers: { [ISSUER]: { keys: [good, { ...good, kid: 1 }] } } }));
+    equal(numbered.leftOut.map((one) => one.where), [`trust/issuers/${ISSUER}/keys/1/kid`]);
+    await refused("encoding.utf8", () => parseTrustedIssuers('{"\ud800":1}'));
   },
 
   async "trust in Issuers is listed, and what cannot be used is told"(world) {
