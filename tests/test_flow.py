@@ -264,7 +264,7 @@ def read_one_thread(town: Town) -> list[dict[str, Any]]:
 def end_the_middle(town: Town, monkeypatch: pytest.MonkeyPatch, handed: str) -> None:
     """Without the mapper the chain ends, though its tokens have not expired. The planner goes on."""
     monkeypatch.setenv("SDCARD_TOKEN", town.owners["bob"].token)
-    town.run("revoke", "mapper", "--registry", town.registry)
+    town.run("revoke", "mapper", "--yes", "--registry", town.registry)
 
     assert asyncio.run(agents.call(town.addresses[MAPPER], handed)) == f"{MAPPER}: the chain has ended"
     [(narrower, _)] = town.delegated
@@ -276,7 +276,7 @@ def end_the_middle(town: Town, monkeypatch: pytest.MonkeyPatch, handed: str) -> 
 
 def end_the_agent(town: Town, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     monkeypatch.setenv("SDCARD_TOKEN", town.owners["alice"].token)
-    town.run("revoke", "planner", "--registry", town.registry)
+    town.run("revoke", "planner", "--yes", "--registry", town.registry)
     time.sleep(3.5)  # two seconds until status lists show it, and one for which a verifier may keep a list
 
     answer = ask_verifier(town, "internal")

@@ -80,7 +80,7 @@ def test_a_rule_of_the_standard_is_raised_in_one_place() -> None:
 
 
 ORDER = {
-    "process_payload": ["DISCLOSURE_REPEATED", "DISCLOSURE_UNREFERENCED"],
+    "process_payload": ["SD_ALG", "DISCLOSURE_REPEATED", "DISCLOSURE_UNREFERENCED"],
     "object": ["JSON_DEPTH", "SD_PLACEHOLDER", "SD_DIGEST_LIST"],
     "_insert": ["DISCLOSURE_KIND", "DISCLOSURE_NAME", "DISCLOSURE_COLLISION"],
     "_array": ["JSON_DEPTH", "SD_PLACEHOLDER", "DISCLOSURE_KIND"],

@@ -78,18 +78,6 @@ DIGESTS: Mapping[SignatureAlgorithm, DigestAlgorithm] = {
 signature (RFC 9901 9.4, R-33; decision 0005)."""
 
 
-def parse_digest_algorithm(value: object, where: Where) -> DigestAlgorithm:
-    """Parse ``_sd_alg``, case-sensitively (RFC 9901 4.1.1, R-13, R-54).
-
-    Raises:
-        Refused: ``sd.alg`` for an unknown name; there is no fallback.
-    """
-    algorithm = next((one for one in _HASHES if one.value == value), None)
-    if algorithm is None:
-        raise Refused(Rule.SD_ALG, where)
-    return algorithm
-
-
 # -- Disclosures ------------------------------------------------------------------------------------------------------
 
 

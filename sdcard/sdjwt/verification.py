@@ -17,15 +17,7 @@ from sdcard.limits import Limits
 from sdcard.paths import Place
 from sdcard.profile import ELLIPSIS, RESERVED_ANYWHERE, SD, SD_ALG
 from sdcard.rules import Rule
-from sdcard.sdjwt.model import (
-    DigestAlgorithm,
-    Disclosure,
-    SdJwt,
-    SdJwtWithKeyBinding,
-    parse_digest_algorithm,
-    parse_disclosure,
-    parse_sd_jwt,
-)
+from sdcard.sdjwt.model import DigestAlgorithm, Disclosure, SdJwt, SdJwtWithKeyBinding, parse_disclosure, parse_sd_jwt
 
 RESERVED_NAMES = RESERVED_ANYWHERE | {SD_ALG}
 """Names that no Disclosure may have."""
@@ -149,7 +141,11 @@ def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Lim
     """
     algorithm = DigestAlgorithm.SHA_256
     if SD_ALG in payload:
-        algorithm = parse_digest_algorithm(payload[SD_ALG], Where(Part.ISSUER_JWT, (SD_ALG,)))
+        named: Any = payload[SD_ALG]
+        try:
+            algorithm = DigestAlgorithm(named)  # case-sensitive, without a fallback (4.1.1, R-13, R-54)
+        except ValueError:
+            raise Refused(Rule.SD_ALG, Where(Part.ISSUER_JWT, (SD_ALG,))) from None
     places = [Where(Part.DISCLOSURE, (number,)) for number in range(len(disclosures))]
     sent = [parse_disclosure(text, where, limits.json_depth) for text, where in zip(disclosures, places, strict=True)]
     unreferenced: dict[str, int] = {}

@@ -12,13 +12,13 @@ from sdcard.errors import Part, Where
 from sdcard.jose import algorithms as key_types
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.keys import PUBLISHED_KEYS, public_key
-from sdcard.sdjwt.model import DigestAlgorithm, parse_digest_algorithm
+from sdcard.limits import DEFAULT_LIMITS
+from sdcard.sdjwt.model import DigestAlgorithm
+from sdcard.sdjwt.verification import process_payload
 from sdcard.trust import parse_key_set
 from tests.world import REMOVED, changed, key, key_of, raises_rule
 
 # -- The closed sets: a name outside them cannot be represented -------------------------------------------------------
-
-HERE = Where(Part.ISSUER_JWT, ("_sd_alg",))
 
 
 def test_the_sets_are_closed() -> None:
@@ -35,13 +35,13 @@ def test_signatures_have_the_sizes_of_their_standards() -> None:
 
 @pytest.mark.parametrize("algorithm", DigestAlgorithm)
 def test_known_digest_algorithms(algorithm: DigestAlgorithm) -> None:
-    assert parse_digest_algorithm(algorithm.value, HERE) is algorithm
+    assert process_payload({"_sd_alg": algorithm.value}, (), DEFAULT_LIMITS).algorithm is algorithm
 
 
 @pytest.mark.parametrize("value", ["SHA-256", "sha-224", "sha-256-128", "md5", "SHA_256", "", None, 256, [], {}])
-def test_others_are_refused_without_fall_back(value: object) -> None:
+def test_others_are_refused_without_fall_back(value: Any) -> None:
     with raises_rule("sd.alg", at="issuer-jwt/_sd_alg"):
-        parse_digest_algorithm(value, HERE)
+        process_payload({"_sd_alg": value}, (), DEFAULT_LIMITS)
 
 
 # -- ML-DSA (FIPS 204) as JOSE uses it (RFC 9964) ---------------------------------------------------------------------

@@ -81,11 +81,12 @@ WHERE = {
 
 def assert_problem(got: Got, status: int, rule: Rule) -> None:
     assert (got.status, got.headers["content-type"]) == (status, PROBLEM), got
-    assert {**got.json, "detail": ""} == {
+    assert {**got.json, "detail": "", "advice": ""} == {
         "type": f"urn:sd-card:rule:{rule}",
         "title": rule.sentence,
         "status": status,
         "detail": "",
+        "advice": "",
         "rule": rule.value,
         "where": WHERE.get(rule, "request"),
         "findings": got.json["findings"],
