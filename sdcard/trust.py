@@ -93,6 +93,8 @@ class TrustedIssuers:
         Raises:
             Refused: ``issuer.unknown``, ``issuer.key-unknown`` or ``x5c.*``.
         """
+        if not isinstance(header, dict | Mapping):
+            raise Misuse("a header is an object")
         keys = self.keys.get(issuer) if isinstance(issuer, str) else None
         if keys is None:
             raise Refused(Rule.ISSUER_UNKNOWN, Where(Part.ISSUER_JWT, ("iss",)), "Add the Issuer if you trust it.")
@@ -111,6 +113,8 @@ class TrustedIssuers:
         Raises:
             Refused: ``issuer.key-unknown`` or ``x5c.*``.
         """
+        if not isinstance(header, dict | Mapping):
+            raise Misuse("a header is an object")
         key = KeySet.of(self.status_keys.get(issuer, {})).find(header.get("kid"), header.get("alg"))
         if key is None:
             key = self._certified(issuer, header, now, Where(Part.STATUS_LIST))

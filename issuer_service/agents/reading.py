@@ -316,7 +316,7 @@ def _plan(card: Card, asked: ContextRequested, partner: Partner | None, where: W
 def _notes(plan: DisclosurePlan, document: Mapping[str, Any], number: int) -> Iterator[Finding]:
     """Name a partner without an agreement, and each entry with nothing behind it.
 
-    The partner sees no more than the public. Unknown, expired and coming agreements look alike from here.
+    The partner sees no more than the public. Unknown, expired and future agreements are not distinguished.
     """
     asked, where = document["disclosure_contexts"][number], _CONTEXTS.within(number)
     names_partner = "partner" in asked

@@ -1,6 +1,6 @@
 """Fetching and verification of an agent's published card (SD-Card 6.1).
 
-The result says what stays unknown.
+The result names what could not be determined.
 
 Needs the ``cli`` extra.
 """
@@ -62,15 +62,14 @@ NOT_PROVED = "issued by a trusted registry; not proved by this host"
 
 @dataclass(frozen=True, slots=True)
 class FetchedCard:
-    """A card, and where it was found.
+    """A fetched card and its address.
 
     Attributes:
-        url: the address that answered.
-        card: a ``VerifiedCard`` that its host proved, an ``UnprovedCard``, or a plain ``Card``,
-            for which nobody vouches.
-        sd_card: the SD-Card as text, without a KB-JWT; None for a plain card.
-        findings: what a reader should know, and what could not be known: ``fetched.…``, ``status.unavailable``,
-            ``card.…``, ``agentcard.…``.
+        url: the address that had the card.
+        card: a ``VerifiedCard`` that its host proved, an ``UnprovedCard``, or an unsigned ``Card``.
+        sd_card: the SD-Card as text, without a KB-JWT; None for an unsigned card.
+        findings: warnings, and checks that were not possible: ``fetched.…``, ``status.unavailable``, ``card.…``,
+            ``agentcard.…``.
     """
 
     url: str
@@ -90,24 +89,24 @@ def fetch_card(
     *,
     challenges: AgentChallenges | Unbound,
 ) -> FetchedCard:
-    """Fetch and verify.
+    """Fetch and verify a card.
 
     Args:
-        url: of the card, of the agent below whose address its card is, or of an endpoint. When no card is at the
-            address itself, the well-known addresses below it are tried, then those of its host.
-        issuers: who is trusted; ``IssuerKeys`` are refreshed first.
+        url: the address of the card, of its agent, or of an endpoint. If it has no card, the well-known addresses below
+            it are tried, then those of its host.
+        issuers: the trusted Issuers; ``IssuerKeys`` are refreshed first.
         status: the decision about status.
         egress: addresses that may be connected to, beside public addresses.
-        token: a bearer token for cards that are not for everybody. It is sent to the address and below it.
-        profile: what a well-formed SD-Card is.
-        challenges: makes a challenge for each address; or the decision that no host is asked for a proof. The card is
-            an ``UnprovedCard`` then.
+        token: a bearer token for cards with restricted access. It is sent only to the address and below it.
+        profile: the requirements for a well-formed SD-Card.
+        challenges: makes a challenge for each address, or the decision not to request a proof. Without a proof the card
+            is an ``UnprovedCard``.
 
     Raises:
         Refused: ``agent-proof.missing`` when the card says that its agent answers challenges, and none was answered;
             ``fetch.…``, ``limit.bytes``, ``issuer.metadata-unavailable``, and as ``verify_presentation`` for an
             SD-Card or ``parse_card`` for a plain one.
-        Misuse: when the status is to be awaited, or the token is none.
+        Misuse: when the status source must be awaited, or the token is malformed.
     """
     if isinstance(status, CheckedAsync):
         raise Misuse("await fetch_card_async for a status source that is awaited")
@@ -142,13 +141,13 @@ async def fetch_card_async(
 
 
 class _Found(NamedTuple):
-    """A document.
+    """A fetched document.
 
     Attributes:
         url: its address.
         response: the document.
-        wrong: what is wrong with the addresses before it.
-        challenge: what its address was asked to answer.
+        wrong: findings about the addresses tried before.
+        challenge: the challenge that was sent to its address.
     """
 
     url: str
@@ -182,9 +181,8 @@ async def _find(
 ) -> _Found:
     """Find the first address that has a document.
 
-    At most seven addresses are asked, all of one origin (A2A 8.2). Well-known addresses are independent: one that
-    answers with something else leaves the others. What an address has is not passed over: an SD-Card that does not
-    verify is refused, whatever another address has.
+    At most seven addresses of one origin are tried (A2A 8.2). A well-known address with another document is skipped. An
+    invalid SD-Card at an address is refused, whatever later addresses have.
     """
     places, wrong = _places(url), list[Finding]()
     for place in places:

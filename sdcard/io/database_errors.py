@@ -85,7 +85,7 @@ class StoreUnavailable(Refused):
 def reachable() -> Iterator[None]:
     """Refuse when the database cannot be reached, read or written.
 
-    A wrong statement is our bug and stays one.
+    Errors of wrong statements are bugs and are not translated.
     """
     try:
         yield
@@ -158,14 +158,12 @@ def allocate_beside(file: Path | None) -> None:
 
 
 def spill(connection: Connection) -> None:
-    """Have PostgreSQL write a temporary file beside its tables.
+    """Make PostgreSQL write a temporary file on the disk of its tables.
 
-    It holds rows that do not fit into 64 kB of memory.
-
-    A server whose ``temp_file_limit`` forbids that is not asked.
+    It sorts rows that do not fit into 64 kB of memory. If ``temp_file_limit`` forbids this, nothing is checked.
 
     Raises:
-        DBAPIError: when there is no room.
+        DBAPIError: when the disk is full.
     """
     connection.execute(select(func.set_config("work_mem", "64kB", True)))
     try:
@@ -184,7 +182,8 @@ _PAGES_OF_WAL = 8_000
 to the database every ten registrations, which took a sixth of their time."""
 
 _CACHE_KIB = 16_384
-"""Of pages that a connection to SQLite remembers, until another one writes: so whichever worked last works next."""
+"""Page cache of a SQLite connection. Another connection's write empties it, so the last used connection is used
+next."""
 
 
 def prepare_sqlite(patience: float, connection: Any, record: Any) -> None:
@@ -225,9 +224,9 @@ WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)"""
 
 
 def make_durable(connection: Any, _: object) -> None:
-    """Make commits durable, whatever the server, database or role has as its default.
+    """Make commits durable, independent of the defaults of server, database and role.
 
-    A default that waits for more, ``remote_apply``, stays.
+    The stricter default ``remote_apply`` is kept.
     """
     try:
         cursor = connection.cursor()
@@ -249,7 +248,7 @@ def check_file(_: object, record: Any, __: object) -> None:
 def check_open(_: object, record: Any, __: object) -> None:
     """Reject a connection that the server has closed.
 
-    A server that stopped has closed its connections, and the driver knows. The pool then makes a new one.
+    A server that stops closes its connections, and the driver notices. The pool then opens a new one.
     """
     if record.driver_connection.is_closed():
         raise exc.DisconnectionError

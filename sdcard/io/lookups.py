@@ -1,11 +1,8 @@
-"""``Lookups``: many short reads, at low cost and with a bound on their time.
+"""``Lookups``: short reads of one statement, at low cost and with a timeout.
 
-Each is one statement.
-
-A look-up is tried at once: with SQLite in the event loop itself, where it costs less than handing it to a thread, and
-with PostgreSQL on a connection that does nothing else. What is not done within milliseconds is broken off and begun
-again where the slow ones are, few at a time; what is not done there within ``seconds`` is refused. So a question that
-is slow to answer holds up other slow ones only.
+A look-up first runs on the fast path: for SQLite in the event loop, which costs less than a thread, and for PostgreSQL
+on a reserved connection. If it takes longer than a few milliseconds, it is cancelled and started again on the slow
+path, which runs few at a time and refuses after ``seconds``. So slow look-ups delay only other slow ones.
 """
 
 import asyncio
@@ -106,7 +103,7 @@ class SqliteLookups:
         self._ends_at = 0.0
 
     async def look_up(self, lookup: Lookup, values: dict[str, object]) -> Rows:
-        """The rows. Raises what ``sqlite3`` raises, and ``TooSlow``."""
+        """Return the rows. Raises errors of ``sqlite3``, and ``TooSlow``."""
         rendered = lookup.for_sqlite
         text, arguments = rendered.text, rendered.arguments(values)
         is_open = self._is_open()
@@ -223,7 +220,7 @@ class PostgresqlLookups:
         self._seconds = seconds
 
     async def look_up(self, lookup: Lookup, values: dict[str, object]) -> Rows:
-        """The rows. Raises what asyncpg raises, and ``TooSlow``."""
+        """Return the rows. Raises errors of asyncpg, and ``TooSlow``."""
         rendered = lookup.for_postgresql
         arguments = rendered.arguments(values)
         found = await self._quick.look_up(rendered.text, arguments, self._seconds)

@@ -113,11 +113,9 @@ class Statement:
 
 
 class Additions:
-    """New rows of several tables, and a change that comes with them.
+    """New rows of several tables, and an optional change, in one write.
 
-    Each row may refer to rows before it.
-
-    PostgreSQL takes them all in one statement: it answers each statement, and its answers are what takes the time.
+    Each row may refer to earlier ones. PostgreSQL receives one statement, because round trips take most of the time.
     """
 
     def __init__(self, *tables: Table, change: Update | None = None) -> None:
@@ -128,9 +126,9 @@ class Additions:
         self._rendered: dict[tuple[tuple[str, ...], ...], Rendered] = {}
 
     def write(self, connection: Connection, changed: Values = _NOTHING, /, **rows: Sequence[Values]) -> None:
-        """Add these rows: those of a table by its name.
+        """Insert rows, given by the names of their tables.
 
-        ``changed``: the values of the change, if there is one.
+        ``changed``: the values of the change, if any.
 
         Raises:
             DBAPIError: as ``Connection.execute``.
