@@ -226,7 +226,7 @@ class Template(Protocol):
         """Write signing input, signature if there is a signer, and Disclosures.
 
         Args:
-            salts: what was drawn, one after another.
+            salts: the drawn salts, concatenated.
             header: the encoded header.
             names: members in the clear that get another value, both as JSON.
             tail: JSON of further members, with the closing brace.

@@ -142,7 +142,7 @@ class IssuedSdCard(NamedTuple):
 
 
 class _CacheEntry(NamedTuple):
-    """A cache entry: a verified SD-Card, and the header that selected its Issuer's key."""
+    """A verified SD-Card, and the header that selected its Issuer's key."""
 
     header: JsonObject
     issuer_key: PublicKey

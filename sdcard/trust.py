@@ -92,7 +92,9 @@ class TrustedIssuers:
 
         Raises:
             Refused: ``issuer.unknown``, ``issuer.key-unknown`` or ``x5c.*``.
+            Misuse: when ``header`` is not an object, or ``now`` not an instant.
         """
+        check_instant(now)
         if not isinstance(header, dict | Mapping):
             raise Misuse("a header is an object")
         keys = self.keys.get(issuer) if isinstance(issuer, str) else None
@@ -112,7 +114,9 @@ class TrustedIssuers:
 
         Raises:
             Refused: ``issuer.key-unknown`` or ``x5c.*``.
+            Misuse: when ``header`` is not an object, or ``now`` not an instant.
         """
+        check_instant(now)
         if not isinstance(header, dict | Mapping):
             raise Misuse("a header is an object")
         key = KeySet.of(self.status_keys.get(issuer, {})).find(header.get("kid"), header.get("alg"))

@@ -2,9 +2,8 @@
 
 It refuses when the database is not available.
 
-A file that is deleted or replaced under a running process lives on, without a name, for as long as a connection has it
-open, and what is written to it is lost. So a connection is used only while the name still leads to its file, and only
-who prepares a database makes a new one.
+If a file is deleted or replaced under a running process, its open connections write to a file without a name, and the
+writes are lost. So a connection is used only while the name refers to its file. Only preparation creates a new file.
 """
 
 import asyncio
@@ -63,7 +62,7 @@ _OPTIONS = {"host", "port", "ssl", "passfile", "target_session_attrs", "prepared
 _CONNECTIONS = 15
 """Of a pool, which SQLAlchemy fills to five and lets grow by ten."""
 _WRITERS = 10
-"""Of them; the others are for readers alone. SQLite has one writer, whatever we do."""
+"""Maximum number of connections that write; the others only read. SQLite has one writer at a time."""
 
 CONNECTION_SECONDS, BETWEEN_ATTEMPTS = 5.0, 0.05
 """How long a request waits while PostgreSQL has no connection to spare, and how long between two attempts."""
@@ -72,7 +71,7 @@ _ATTEMPTS = 3
 """Attempts per transaction: the loser of a race sees the winner's rows, but can lose again."""
 
 Work = Callable[[Connection], _T]
-"""What is done on a connection, and on nothing else: it can run in another thread, and again when a race was lost."""
+"""Work on a connection, without other effects: it may run in another thread, and again after a conflict."""
 
 
 class Database:
@@ -131,7 +130,7 @@ class Database:
         On PostgreSQL it takes one round trip.
 
         Raises:
-            Refused: ``store.unavailable``; ``store.slow`` when it is not short, and then nothing was written.
+            Refused: ``store.unavailable``; ``store.slow`` after a timeout, and then nothing was written.
         """
         if isinstance(self._lookups, PostgresqlLookups):
             try:
@@ -196,7 +195,7 @@ class Database:
     def _end_turn(self, work: "asyncio.Future[Any]") -> None:
         """Release the write lock.
 
-        The caller may be gone, and then nothing else reads the outcome.
+        If the caller was cancelled, nothing else reads the outcome.
         """
         self._turns.release()
         if not work.cancelled():
@@ -255,7 +254,7 @@ class Database:
             await asyncio.sleep(BETWEEN_ATTEMPTS)
 
     async def check_room(self) -> None:
-        """Make sure that the disk has room for a transaction. Nothing stays there.
+        """Check that the disk has room for a transaction. Nothing is stored.
 
         Raises:
             Refused: ``store.unavailable``.
@@ -304,10 +303,10 @@ def _run_on(connection: Connection, work: Work[_T]) -> _T:
 
 
 def begin_writing(connection: Connection) -> None:
-    """Have SQLite lock at once, and wait for the lock in turn.
+    """Make SQLite lock at the start of a transaction, and wait for the lock.
 
-    A transaction that reads first could not wait, and would not cover what it read ("WAL"). Tables are made and changed
-    in the transaction too then.
+    A transaction that reads first could not wait for the lock, and its reads could be outdated (WAL mode). With this,
+    changes of tables are part of the transaction too.
     """
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("BEGIN IMMEDIATE")
@@ -389,7 +388,7 @@ def file_of(url: URL) -> Path | None:
 
 
 def create_private(file: Path) -> None:
-    """A new SQLite file, which only its owner reads. One that is there keeps its mode."""
+    """Create a SQLite file that only its owner can read; keep an existing one."""
     with contextlib.suppress(FileExistsError):
         os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
 

@@ -220,6 +220,7 @@ def arguments(world: World, name: str) -> dict[str, Any]:
         "threads": 2,
         "presentations": [("x", world.verifier.expectations(world.verifier.unsolicited()))],
         "kid": kid,
+        "header": {"kid": kid, "alg": "ES256"},
         "challenge": world.challenge,
         "text": "skills",
         "texts": ["skills"],
