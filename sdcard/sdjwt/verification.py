@@ -38,7 +38,7 @@ class Revealed(NamedTuple):
     parent: Disclosure | None
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class ProcessedPayload:
     """The Processed SD-JWT Payload, and the place of each Disclosure.
 
@@ -68,6 +68,10 @@ class ProcessedPayload:
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle and copy without the kernel's part."""
         return ProcessedPayload, self._fields()
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with every payload, read by the kernel or not."""
+        return isinstance(other, ProcessedPayload) and self._fields() == other._fields()
 
     def _fields(self) -> tuple[Any, ...]:
         return self.claims, self.revealed, self.hidden, self.selective, self.emptied, self.algorithm
