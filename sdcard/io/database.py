@@ -324,8 +324,7 @@ def open_database(url: str, patience: float = 10.0, look_up_seconds: float = 2.0
         look_up_seconds: for how long a look-up that is slow may wait for its turn, and then run.
 
     Raises:
-        Misuse: when the URL is not one, its driver is not at hand, or the folder of its file is missing. The message
-            never quotes the URL.
+        Misuse: when the URL is not one, or its driver is not at hand. The message never quotes it.
     """
     try:
         parsed = make_url(url)
@@ -346,10 +345,6 @@ def open_database(url: str, patience: float = 10.0, look_up_seconds: float = 2.0
             "the database URL is one of SQLAlchemy: sqlite:///FILE, or with the extra `postgresql` installed "
             "postgresql+asyncpg://USER:PASSWORD@HOST/DATABASE"
         ) from None
-    file = file_of(parsed)
-    if file is not None and not file.parent.is_dir():
-        advice = f"make it first (mkdir -p {file.parent}), or correct --database-url or SDCARD_DATABASE_URL"
-        raise Misuse(f"there is no folder {file.parent} for the database: {advice}")
     database = Database(engine, patience, lookups)
     if isinstance(engine, Engine):
         event.listen(engine, "connect", partial(prepare_sqlite, patience))

@@ -37,6 +37,9 @@ def upgrade(url: str) -> None:
     """
     database = open_database(url)
     file = file_of(make_url(url))
+    if file is not None and not file.parent.is_dir():
+        advice = f"make it first (mkdir -p {file.parent}), or correct --database-url or SDCARD_DATABASE_URL"
+        raise Misuse(f"there is no folder {file.parent} for the database: {advice}")
     with reachable():
         if file:
             create_private(file)
