@@ -327,7 +327,7 @@ FRAMES = {
     "pydantic": "checks our own shapes; the framework answers what it refuses", "pydantic_settings": "as pydantic",
     "uvicorn": "calls us", "httpx": "calls us", "typer": "calls us", "rich": "prints", "anyio": "calls us",
     "structlog": "writes logs", "prometheus_client": "counts", "jinja2": "our own templates",
-    "alembic": "our own scripts",
+    "alembic": "our own scripts", "pytest": "runs the fixtures of sdcard.testing",
     "uvloop": "runs us", "h11": "calls us", "markupsafe": "our own templates", "pydantic_core": "as pydantic",
 }  # fmt: skip
 """Libraries that call our code, or that are given nothing of a stranger's."""

@@ -23,6 +23,7 @@ RESERVED_NAMES = RESERVED_ANYWHERE | {SD_ALG}
 """Names that no Disclosure may have."""
 
 _CONTAINERS = (dict, list)
+_ALGORITHMS = tuple(DigestAlgorithm)
 
 
 class Revealed(NamedTuple):
@@ -146,10 +147,9 @@ def process_payload(payload: JsonObject, disclosures: Sequence[str], limits: Lim
     algorithm = DigestAlgorithm.SHA_256
     if SD_ALG in payload:
         named: Any = payload[SD_ALG]
-        try:
-            algorithm = DigestAlgorithm(named)  # case-sensitive, without a fallback (4.1.1, R-13, R-54)
-        except ValueError:
-            raise Refused(Rule.SD_ALG, Where(Part.ISSUER_JWT, (SD_ALG,))) from None
+        if named not in _ALGORITHMS:  # case-sensitive, without a fallback (4.1.1, R-13, R-54)
+            raise Refused(Rule.SD_ALG, Where(Part.ISSUER_JWT, (SD_ALG,)))
+        algorithm = _ALGORITHMS[_ALGORITHMS.index(named)]
     places = [Where(Part.DISCLOSURE, (number,)) for number in range(len(disclosures))]
     sent = [parse_disclosure(text, where, limits.json_depth) for text, where in zip(disclosures, places, strict=True)]
     unreferenced: dict[str, int] = {}

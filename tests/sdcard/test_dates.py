@@ -127,6 +127,7 @@ READERS = {
     "sdcard/jose/claims.py:check_freshness": ("kb-jwt/iat", "possession/iat", "dpop/iat"),
     "sdcard/acceptance.py:check_terms": ("issuer-jwt/iat", "issuer-jwt/exp"),
     "sdcard/acceptance.py:_check_rules": ("issuer-jwt/iat", "issuer-jwt/exp", "issuer-jwt/nbf"),
+    "sdcard/cli/explain.py:_explain_claims": ("issuer-jwt/iat", "issuer-jwt/exp"),
     "sdcard/oauth.py:verify_access_token": ("access-token/iat", "access-token/exp"),
     "sdcard/trust.py:read_trusted_issuers": ("trust/exp",),
     "sdcard/status_list.py:verify_status_list_token": ("status-list/iat", "status-list/exp"),
@@ -138,6 +139,15 @@ READERS = {
 """Functions that read dates, and the places where they do."""
 OTHERS = {
     "sdcard/linkability/comparison.py:of": "compares without verifying; what is no instant is text to it",
+    "sdcard/cli/explain.py:_comparisons": "only shows it; what is no instant is shown as text",
+    **dict.fromkeys(
+        (
+            *("sdcard/vectors/cards.py:run_published", "sdcard/vectors/cards.py:run_issue"),
+            *("sdcard/vectors/writing.py:_trust_list", "sdcard/vectors/writing.py:_status_list"),
+            "sdcard/vectors/writing.py:_delegated_token",
+        ),
+        "a member of a vector, which its JSON Schema checks",
+    ),
     "sdcard/io/registry_answers.py:read_registered": "a whole number, which only says when to renew",
 }
 _DATES = {"exp", "nbf", "iat", "ttl"}

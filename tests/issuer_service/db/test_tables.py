@@ -310,14 +310,21 @@ def test_a_url_of_no_database_of_ours_is_a_misuse(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("what", ["a folder", "a text", "in no folder", "beneath a file"])
+@pytest.mark.parametrize("what", ["folder", "text"])
 def test_a_database_that_cannot_be_prepared_is_unavailable(tmp_path: Path, what: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "text").write_text("this is not a database, though it is long enough to be taken for one " * 20)
-    places = {"a folder": "folder", "a text": "text", "in no folder": "nowhere/x", "beneath a file": "text/x"}
 
     with raises_rule(*UNAVAILABLE):
-        upgrade(f"sqlite+aiosqlite:///{tmp_path}/{places[what]}")
+        upgrade(f"sqlite+aiosqlite:///{tmp_path}/{what}")
+
+
+@pytest.mark.parametrize("folder", ["nowhere", "text"])
+def test_a_database_in_no_folder_is_a_misuse_that_names_the_folder(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "text").write_text("this is not a folder")
+
+    with pytest.raises(Misuse, match=f"there is no folder {tmp_path}/{folder} "):
+        upgrade(f"sqlite+aiosqlite:///{tmp_path}/{folder}/x")
 
 
 def test_a_database_of_a_later_version_is_a_misuse(desk: Desk) -> None:
