@@ -170,7 +170,8 @@ def _format(one: CardFormat) -> dict[str, Any]:
 
 def _planned(one: CardFormat) -> dict[str, Any]:
     """Return what plans of a disclosure need."""
-    return {"always_disclosed": list(one.always_disclosed), "units": _paths(one.units), "private": _paths(one.private)}
+    paths = {"units": _paths(one.units), "private": _paths(one.private)}
+    return {"always_disclosed": list(one.always_disclosed), "self_declared": one.self_declared, **paths}
 
 
 def _paths(paths: tuple[ClaimPath, ...]) -> list[list[str | int | None]]:

@@ -94,12 +94,22 @@ function planDisclosure(document, format, policy, context, profile, agreement) {
   return new Planner(format, document, grant, clear).object(document, [], false);
 }
 
+// Members that an agent must not claim about itself (AgentCard 8.4).
+function withoutSelfDeclared(value, prefix) {
+  if (!prefix) return value;
+  if (Array.isArray(value)) return value.map((element) => withoutSelfDeclared(element, prefix));
+  if (!isObject(value)) return value;
+  const kept = [...value].filter(([name]) => !name.startsWith(prefix));
+  return new Map(kept.map(([name, inside]) => [name, withoutSelfDeclared(inside, prefix)]));
+}
+
 // partner: {name, now}, for whom federation is, or null.
 function explain(document, formatName, policy, profileName, partner) {
   const format = FORMATS.get(formatName);
   const reserved = reservedMembers(document);
   if (reserved.length > 0) throw new Refused("card.reserved-member", ["card", ...reserved[0]].join("/"), "Rename this member.");
-  const card = new Map([...document].filter(([name]) => !((DATA.forms[formatName] ?? []).length > 0 && name === "signatures")));
+  const unsigned = [...document].filter(([name]) => !((DATA.forms[formatName] ?? []).length > 0 && name === "signatures"));
+  const card = withoutSelfDeclared(new Map(unsigned), format.self_declared);
   const contexts = [...policy.contexts.keys()];
   const agreement = partner && policy.contexts.has("federation") ? agreementWith(policy, partner) : null;
   const roots = contexts.map((name) => ({
