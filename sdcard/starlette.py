@@ -74,6 +74,8 @@ class SdCardGuard:
         **options: Unpack[Options],
     ) -> None:
         keys = present_keys(policy.issuers) if issuer_keys is None else issuer_keys
+        if isinstance(keys, TrustedIssuers) and keys is not policy.issuers and keys != policy.issuers:
+            raise Misuse("trusted Issuers that are not refreshed are those of the policy")
         self._authenticator = Authenticator(
             policy=policy,
             audience=audience,
@@ -117,7 +119,13 @@ class SdCardRequired(SdCardGuard):
     """
 
     def __call__(self, endpoint: Callable[..., Any]) -> Callable[..., Any]:
-        """Protect an endpoint."""
+        """Protect an endpoint.
+
+        Raises:
+            Misuse: for a class; protect its methods.
+        """
+        if isinstance(endpoint, type):
+            raise Misuse("sd_card protects functions and methods, not classes")
 
         @wraps(endpoint)
         async def protected(*arguments: Any, **named: Any) -> Any:
@@ -130,7 +138,7 @@ class SdCardRequired(SdCardGuard):
             found = await self.admit(connection)
             if isinstance(found, Problem):
                 return problem_response(found)
-            if iscoroutinefunction(endpoint):
+            if iscoroutinefunction(endpoint) or iscoroutinefunction(type(endpoint).__call__):
                 return await endpoint(*arguments, **named)
             return await run_in_threadpool(endpoint, *arguments, **named)
 

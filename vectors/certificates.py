@@ -50,6 +50,7 @@ def certify(
     usages: Sequence[str] | None = None,
     algorithm: SignatureAlgorithm = SignatureAlgorithm.ES256,
     limits: x509.NameConstraints | None = None,
+    purposes: Sequence[x509.ObjectIdentifier] = (),
 ) -> Certified:
     """Make a certificate: of an authority's own key, or of the Issuer's key.
 
@@ -73,6 +74,8 @@ def certify(
     )
     if used:
         builder = builder.add_extension(x509.KeyUsage(**{name: name in used for name in USAGES}), critical=True)
+    if purposes:
+        builder = builder.add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
     if limits:
         builder = builder.add_extension(limits, critical=True)
     if names:

@@ -178,7 +178,8 @@ class Agent:
             challenge: as it arrived: ``Challenge(nonce, audience)``.
             audience: the Verifier that the agent means to answer, from its own configuration. A hostile Verifier could
                 relay the challenge of another one.
-            context, paths: what is shown, as for ``show``.
+            context: as for ``show``.
+            paths: as for ``show``.
 
         Raises:
             Refused: ``challenge.other-audience``; ``kb.purpose`` for a nonce for called agents; as ``show``.

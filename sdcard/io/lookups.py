@@ -241,7 +241,7 @@ class PostgresqlLookups:
         except TooSlow:
             return ()
         except Exception as error:  # the driver documents no closed set; the server's errors have a code
-            if getattr(error, "sqlstate", None) is None:
+            if _is_broken(error):
                 raise
             return ()
         return rows or ()
@@ -250,6 +250,15 @@ class PostgresqlLookups:
         """Let go of the connections."""
         for lane in (self._quick, self._slow, self._writing):
             await lane.close()
+
+
+def _is_broken(error: BaseException) -> bool:
+    """Whether the connection broke, so that the outcome of its statement is unknown.
+
+    The driver gives class 08 to a connection that was lost while a statement ran. In class 57P the server ends.
+    """
+    sqlstate = getattr(error, "sqlstate", None)
+    return sqlstate is None or sqlstate.startswith(("08", "57P"))
 
 
 class _Lane:
@@ -283,12 +292,11 @@ class _Lane:
         try:
             found: Rows = await connection.fetch(text, *arguments, timeout=3 * patience)
         except BaseException as error:
-            sqlstate = getattr(error, "sqlstate", None)
-            if sqlstate is None:  # it broke, or the caller has left: its state is unknown
+            if _is_broken(error):  # or the caller has left: its state is unknown
                 connection.terminate()
                 raise
             self._idle.append(connection)
-            if sqlstate == _CANCELED:
+            if getattr(error, "sqlstate", None) == _CANCELED:
                 return None
             raise
         self._idle.append(connection)

@@ -15,10 +15,11 @@ from urllib.parse import urlsplit
 
 from cryptography import x509
 from cryptography.x509 import verification
-from cryptography.x509.oid import ExtensionOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID
 
 from sdcard.errors import Misuse, Refused, Where
 from sdcard.instants import Instant
+from sdcard.jose.algorithms import EC_PARAMETERS
 from sdcard.jose.keys import LIBRARY_FAILS, PublicKey, public_key
 from sdcard.rules import Rule
 
@@ -72,7 +73,10 @@ class CertificateRoots:
         self._check_path(leaf, others, now, where)
         _check_name(leaf, issuer, where.within(0))
         try:
-            return public_key(leaf.public_key())
+            key = public_key(leaf.public_key())
+            if key.algorithm in EC_PARAMETERS:
+                return key
+            raise Misuse("not an EC key")
         except (Misuse, Refused, *LIBRARY_FAILS):
             raise Refused(Rule.X5C_CHAIN, where.within(0), "The key has no supported algorithm.") from None
 
@@ -99,11 +103,17 @@ def _is_no_authority(_: verification.Policy, __: x509.Certificate, basic: x509.B
         raise ValueError("an authority")
 
 
+def _is_for_any_purpose(_: verification.Policy, __: x509.Certificate, usage: x509.ExtendedKeyUsage | None) -> None:
+    if usage is not None and ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE not in usage:
+        raise ValueError("a certificate for other purposes, such as TLS")
+
+
 _AUTHORITY = verification.ExtensionPolicy.webpki_defaults_ca()
 _LEAF = (
     verification.ExtensionPolicy.permit_all()
     .require_present(x509.KeyUsage, verification.Criticality.AGNOSTIC, _signs)
     .may_be_present(x509.BasicConstraints, verification.Criticality.AGNOSTIC, _is_no_authority)
+    .may_be_present(x509.ExtendedKeyUsage, verification.Criticality.AGNOSTIC, _is_for_any_purpose)
 )
 
 
@@ -152,9 +162,12 @@ def _check_name(leaf: x509.Certificate, issuer: str, where: Where) -> None:
         uris, hosts = [], []
     if issuer in uris:
         return
-    parts = urlsplit(issuer)
-    if parts.scheme == "https" and parts.netloc and parts.netloc == parts.hostname and parts.hostname in hosts:
-        return
+    try:
+        parts = urlsplit(issuer)
+        if parts.scheme == "https" and parts.netloc and parts.netloc == parts.hostname and parts.hostname in hosts:
+            return
+    except ValueError:  # not a URL: only a URI that is equal names it
+        pass
     raise Refused(Rule.X5C_NAME, where, "Its subjectAltName has neither the URI `iss` nor the DNS name of its host.")
 
 
@@ -167,10 +180,12 @@ def read_roots(entry: object, where: Where) -> CertificateRoots:
     try:
         der = tuple(_decode(entry, where))
         for number, one in enumerate(der):
-            _parse(one, where.within(number))
+            constraints = _parse(one, where.within(number)).extensions.get_extension_for_class(x509.BasicConstraints)
+            if not constraints.value.ca:
+                raise Misuse("not an authority")
         return CertificateRoots(der)
-    except (Refused, Misuse):
-        hint = f"Roots are an array of 1 to {MOST_CERTIFICATES} certificates, each base64 of DER."
+    except (Refused, Misuse, x509.ExtensionNotFound):
+        hint = f"Roots are an array of 1 to {MOST_CERTIFICATES} certificates of authorities, each base64 of DER."
         raise Refused(Rule.TRUST_MALFORMED, where, hint) from None
 
 

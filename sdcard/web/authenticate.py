@@ -43,7 +43,7 @@ from sdcard.limits import Limits
 from sdcard.profile import INTERACTION_ID, MAX_INTERACTION, SD_CARD, Profile, is_interaction_id
 from sdcard.rules import Rule
 from sdcard.sdjwt.verification import read_nonce
-from sdcard.status_list import Status
+from sdcard.status_list import Checked, CheckedAsync, Status, Unchecked
 from sdcard.trust import TrustedIssuers
 from sdcard.verification_cache import VerificationCache
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation_async
@@ -208,6 +208,11 @@ class Authenticator:
         issuer_keys: PresentKeys | None = None,
         **options: Unpack[Options],
     ) -> None:
+        unknown = sorted(options.keys() - Options.__annotations__.keys())
+        if unknown:
+            raise Misuse(f"there is no setting {', '.join(unknown)}")
+        if not isinstance(status, Checked | CheckedAsync | Unchecked):
+            raise Misuse("decide about the status: Checked, CheckedAsync or Unchecked")
         self._policy, self._audience, self._challenges = policy, audience, challenges
         self._status, self._clock, self._issuer_keys = status, clock, issuer_keys
         self._window = options.get("window") or FreshnessWindow()

@@ -15,7 +15,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from sdcard import CheckedAsync, Misuse, Refused, Unchecked
+from sdcard import CheckedAsync, Misuse, Refused, TrustedIssuers, Unchecked
 from sdcard.http_auth import parse_challenge
 from sdcard.io.published_keys import IssuerKeys
 from sdcard.io.replay_cache import MemoryChallengeRecord
@@ -195,3 +195,28 @@ def test_several_workers_with_a_shared_record_are_not_warned(
     required(world, challenges=f"sqlite:///{tmp_path}/challenges.sqlite")
 
     assert caplog.records == []
+
+
+@pytest.mark.parametrize("name", ["max_lifetme", "windw", "orign", "profil", "open_paths"])
+def test_an_unknown_setting_is_misuse(world: World, name: str) -> None:
+    with pytest.raises(Misuse, match=f"there is no setting {name}"):
+        required(world, **{name: None})
+    with pytest.raises(Misuse, match="decide about the status"):
+        required(world, status="checked")
+
+
+def test_trusted_issuers_beside_those_of_the_policy_are_misuse(world: World) -> None:
+    with pytest.raises(Misuse, match="those of the policy"):
+        required(world, issuer_keys=TrustedIssuers({}))
+
+
+def test_a_class_is_misuse_and_a_callable_object_is_protected(world: World) -> None:
+    class Answers:
+        async def __call__(self, request: Request) -> JSONResponse:
+            return said(request)
+
+    with pytest.raises(Misuse, match="not classes"):
+        required(world)(Answers)
+    client = client_of(required(world)(Answers()))
+    assert client.get("/tasks").status_code == 401
+    assert client.get("/tasks", auth=SdCardAuth(presenter(world, AUDIENCE))).json() == ["agent:georoute", None]

@@ -3,9 +3,11 @@
 import asyncio
 from typing import Any
 
+import asyncpg
+import pytest
 from sqlalchemy import literal, select
 
-from sdcard.io.lookups import Lookup, PostgresqlLookups
+from sdcard.io.lookups import Lookup, PostgresqlLookups, _is_broken
 
 
 class Opening:
@@ -39,3 +41,19 @@ def test_a_connection_is_closed_when_its_caller_leaves() -> None:
 
     asyncio.run(run())
     assert engine.terminated
+
+
+@pytest.mark.parametrize(
+    ("error", "broken"),
+    [
+        (asyncpg.ConnectionDoesNotExistError("lost"), True),
+        (asyncpg.AdminShutdownError("ends"), True),
+        (asyncpg.InterfaceError("closed"), True),
+        (ConnectionResetError(), True),
+        (asyncpg.UniqueViolationError("refused"), False),
+        (asyncpg.QueryCanceledError("timeout"), False),
+    ],
+)
+def test_a_lost_connection_is_never_taken_for_a_statement_that_was_refused(error: Exception, broken: bool) -> None:
+    """The server may have committed, so a caller must not do the work again as if nothing was written."""
+    assert _is_broken(error) is broken

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import ExtendedKeyUsageOID
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -161,3 +162,52 @@ def test_a_header_without_a_chain_never_uses_the_kid_of_a_certificate() -> None:
     text = jwt(claims(), header(GOOD.actor, kid=encode_base64url(b"x")), GOOD.actor)
     with raises_rule("issuer.key-unknown", at="issuer-header/kid"):
         show(f"{text}~")
+
+
+def test_a_certificate_for_tls_signs_no_sd_card() -> None:
+    """RFC 5280 4.2.1.12: a key is used for the listed purposes only."""
+    for purposes in (
+        [ExtendedKeyUsageOID.SERVER_AUTH],
+        [ExtendedKeyUsageOID.CODE_SIGNING, ExtendedKeyUsageOID.CLIENT_AUTH],
+    ):
+        leaf = certify("for another purpose", MIDDLE, dns(HOST), purposes=purposes)
+        with raises_rule("x5c.chain", at=AT):
+            show(signed(leaf, [leaf.text, MIDDLE.text]))
+    leaf = certify("for any purpose", MIDDLE, dns(HOST), purposes=[ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE])
+    assert show(signed(leaf, [leaf.text, MIDDLE.text])).issuer == ISSUER_ID
+
+
+def test_a_root_is_an_authority() -> None:
+    leaf = certify("pinned", names=dns(HOST))
+    with raises_rule("trust.malformed", at=f"trust/issuers/{ISSUER_ID}/x5c_roots"):
+        read_trusted_issuers({"issuers": {ISSUER_ID: {"x5c_roots": [leaf.text]}}})
+
+
+@pytest.mark.parametrize("issuer", ["https://[", "https://a.example\uff0fx"])
+def test_an_issuer_that_is_no_url_is_named_by_no_certificate(issuer: str) -> None:
+    trust = read_trusted_issuers({"issuers": {issuer: {"x5c_roots": [ROOT.text]}}})
+    with raises_rule("x5c.name", at=f"{AT}/0"):
+        trust.key_for(issuer, {"x5c": CHAIN}, NOW)
+
+
+def test_the_key_of_a_certificate_is_on_an_elliptic_curve() -> None:
+    private = ed25519.Ed25519PrivateKey.from_private_bytes(bytes(32))
+    start = datetime.fromtimestamp(NOW, UTC)
+    above = MIDDLE.actor.private.public_key()
+    leaf = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([]))
+        .issuer_name(MIDDLE.certificate.subject)
+        .public_key(private.public_key())
+        .serial_number(8)
+        .not_valid_before(start - timedelta(days=1))
+        .not_valid_after(start + timedelta(days=1))
+        .add_extension(x509.KeyUsage(True, *[False] * 8), critical=True)
+        .add_extension(x509.SubjectAlternativeName(dns(HOST)), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(above), critical=False)
+        .sign(MIDDLE.actor.private, hashes.SHA256())
+    )
+    text = base64.b64encode(leaf.public_bytes(Encoding.DER)).decode()
+    with pytest.raises(Refused) as refusal:
+        ROOTS.key_for(ISSUER_ID, {"x5c": [text, MIDDLE.text]}, NOW)
+    assert refusal.value.rule == "x5c.chain"
