@@ -3,12 +3,12 @@ import { DATA } from "./data.js";
 import { Challenge, StatelessChallenges, checkText, checkWindow } from "./challenges.js";
 import { checkInstant } from "./claims.js";
 import { CHALLENGE_HEADER, INTERACTION_HEADER, PROOF_HEADER, encodeChallenge, namedRule, parseProof } from "./http.js";
-import { Misuse, Refused } from "./json.js";
+import { Misuse, Refused, checkNames } from "./json.js";
 import { digestText } from "./keys.js";
 import { ClaimRequest } from "./requests.js";
 import { Checked, Unchecked } from "./status.js";
 import { canonicalOrigin, checkOrigin, checkSecretUrl } from "./urls.js";
-import { Answering, TERMS, checkNames, checkTerms, verifyPresentation } from "./verifier.js";
+import { Answering, TERMS, checkTerms, verifyPresentation } from "./verifier.js";
 
 /** @import { RequestTarget, Window } from "./challenges.js" */
 /** @import { ReceivedChallenge } from "./http.js" */
@@ -47,6 +47,7 @@ export class AnyAudience {
  * @param {readonly string[]} services origins of the Services through which the agent answers
  */
 export async function checkAgentChallenge({ challenge, request, service }, targets, audiences, services) {
+  if (!(audiences instanceof AnyAudience || Array.isArray(audiences)) || !Array.isArray(services)) throw new Misuse("audiences and services are arrays");
   const match = NONCE.exec(challenge.nonce);
   if (!match) throw new Refused("kb.purpose", "challenge/nonce");
   if (!(audiences instanceof AnyAudience) && !audiences.includes(challenge.audience)) throw new Refused("agent-proof.audience", "challenge/audience");

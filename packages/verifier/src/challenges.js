@@ -4,7 +4,7 @@
 // over all terms of the challenge, cut to 128 bits. So a challenge stores nothing until its answer passed every other check.
 import { DATA } from "./data.js";
 import { checkInstant } from "./claims.js";
-import { Misuse, Refused, codePoints, decodeBase64url, encodeBase64url, utf8 } from "./json.js";
+import { Misuse, Refused, checkNames, codePoints, decodeBase64url, encodeBase64url, utf8 } from "./json.js";
 import { digestText } from "./keys.js";
 
 /** A source of random bytes, such as `systemRandomness`. @typedef {(count: number) => Uint8Array} Randomness */
@@ -55,7 +55,9 @@ export class Challenge {
    * @param {string} audience the Verifier, compared exactly
    * @param {{ window?: Partial<Window>, interactionId?: string | null, target?: RequestTarget | null }} [terms]
    */
-  constructor(nonce, audience, { window, interactionId = null, target = null } = {}) {
+  constructor(nonce, audience, terms = {}) {
+    checkNames(terms, ["window", "interactionId", "target"]);
+    const { window, interactionId = null, target = null } = terms;
     this.nonce = checkText("a nonce", nonce);
     if (codePoints(nonce) > DATA.max_nonce_length) throw new Misuse(`a nonce has 1 to ${DATA.max_nonce_length} characters`);
     this.audience = checkText("an audience", audience);
@@ -126,7 +128,9 @@ export class StatelessChallenges {
    *   stores an id until an instant, inclusive, and answers true to exactly one caller
    * @param {{ lifetime?: number, purpose?: "presentation" | "called-agent" }} [terms] lifetime: seconds
    */
-  constructor(audience, randomness, key, used, { lifetime = 300, purpose = "presentation" } = {}) {
+  constructor(audience, randomness, key, used, terms = {}) {
+    checkNames(terms, ["lifetime", "purpose"]);
+    const { lifetime = 300, purpose = "presentation" } = terms;
     if (!(key instanceof Uint8Array) || key.length !== KEY_BYTES) throw new Misuse(`a key for nonces has ${KEY_BYTES} bytes`);
     if (!Number.isInteger(lifetime) || lifetime < 1 || lifetime >= 2 ** 31) throw new Misuse("a challenge lives for a whole number of seconds, at least one");
     if (!DATA.nonce_purposes.includes(purpose)) throw new Misuse(`the purpose of a challenge is one of ${DATA.nonce_purposes.join(", ")}`);
@@ -236,6 +240,7 @@ class UsedIds {
     this.byEnd = new Map();
     /** @type {Set<number>} */
     this.forgotten = new Set();
+    this.first = Infinity; // the least end, as long as ids have it
   }
 
   /**
@@ -251,6 +256,7 @@ class UsedIds {
     if (known !== undefined) this.forget(id, known);
     if (this.until.size >= this.capacity) throw new Refused("kb.record-unavailable", WHERE, "The record is full.");
     this.until.set(id, end);
+    if (end < this.first) this.first = end;
     const same = this.byEnd.get(end) ?? new Set();
     this.byEnd.set(end, same.add(id));
     return true;
@@ -259,7 +265,11 @@ class UsedIds {
   /** @param {number} now */
   forgetExpired(now) {
     if (this.until.size <= this.capacity / 8) return;
-    const end = Math.min(...this.byEnd.keys());
+    if (!this.byEnd.has(this.first)) {
+      this.first = Infinity;
+      for (const one of this.byEnd.keys()) if (one < this.first) this.first = one;
+    }
+    const end = this.first;
     if (end >= now) return;
     for (const id of [.../** @type {Set<string>} */ (this.byEnd.get(end))].slice(0, FORGOTTEN_AT_ONCE)) this.forget(id, end);
     this.forgotten.add(end);

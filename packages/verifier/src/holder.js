@@ -3,14 +3,14 @@ import { DATA } from "./data.js";
 import { boundText, checkInstant } from "./claims.js";
 import { Challenge } from "./challenges.js";
 import { formatNamed } from "./formats.js";
-import { Misuse, Refused, encodeBase64url, plainJson, utf8 } from "./json.js";
+import { Misuse, Refused, checkNames, encodeBase64url, plainJson, utf8 } from "./json.js";
 import { digestText, parsePublicJwk } from "./keys.js";
 import { matchEntries } from "./matching.js";
 import { ClaimPath } from "./paths.js";
 import { ClaimRequest } from "./requests.js";
 import { parseJws, parseSdJwt, processPayload } from "./sd-jwt.js";
 import { readStatus } from "./status.js";
-import { TERMS, cardMembers, checkIssued, checkNames, checkTerms } from "./verifier.js";
+import { TERMS, cardMembers, checkIssued, checkTerms } from "./verifier.js";
 
 /** @import { PublicKey } from "./keys.js" */
 /** @import { Place } from "./sd-jwt.js" */

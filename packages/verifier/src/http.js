@@ -209,6 +209,7 @@ export function problemAnswer(refusal, status, challenge, request) {
 export async function namedRule(response) {
   const length = response.headers.get("content-length") ?? "";
   const type = (response.headers.get("content-type") ?? "").split(";")[0].trim().toLowerCase();
+  if (response.headers.has("content-encoding")) return null; // 16 kB could inflate to any size
   if (response.status < 400 || type !== PROBLEM || !/^[0-9]{1,5}$/.test(length) || Number(length) > 16_384) return null;
   try {
     const rule = (await response.json()).rule;

@@ -441,3 +441,13 @@ export function plainJson(value) {
   if (Array.isArray(value)) return Object.freeze(value.map(plainJson));
   return value instanceof Real ? value.value : value;
 }
+
+/**
+ * @param {object} given
+ * @param {readonly string[]} known
+ */
+export function checkNames(given, known) {
+  if (typeof given !== "object" || given === null) throw new Misuse("the terms are an object");
+  const unknown = Object.keys(given).find((name) => !known.includes(name));
+  if (unknown !== undefined) throw new Misuse(`there is no term \`${unknown}\`; there are ${known.join(", ")}`);
+}

@@ -302,7 +302,7 @@ function unambiguous(named, leftOut) {
     const seen = new Set();
     const repeated = [...same.values()].filter(({ key }) => seen.has(key.algorithm) || !seen.add(key.algorithm));
     const hint = "Another key of this set has the same `kid` and algorithm, so the `kid` names neither.";
-    if (repeated.length > 0) leftOut.push(...repeated.map(({ here }) => new Refused("trust.malformed", `${here}/kid`, hint)));
+    if (repeated.length > 0) for (const { here } of repeated) leftOut.push(new Refused("trust.malformed", `${here}/kid`, hint));
     else found.set(kid, [...same.values()].map(({ key }) => key));
   }
   return found;

@@ -23,6 +23,8 @@ export function matchEntries(members, entries, format, revealed) {
   /** @type {Set<string>} */
   const beyond = new Set();
   const trie = trieOf(entries.map((entry) => scopeOf(entry, format)), format?.together ?? []);
+  /** @type {Map<string, number>} */
+  const numberOf = new Map(); // a Disclosure can be long, and has many leaves
   /** @type {[Json, Carriers, string[], Node[], bigint, bigint][]} */
   const waiting = [[members, carriersOf(revealed), [], [trie], 0n, 0n]];
   for (let step = waiting.pop(); step; step = waiting.pop()) {
@@ -38,7 +40,8 @@ export function matchEntries(members, entries, format, revealed) {
       }
     } else if (covers & ~excludes) {
       const bits = covers & ~excludes;
-      asked.set(JSON.stringify([String(bits), chain]), { entries: bits, chain });
+      const numbers = chain.map((text) => numberOf.get(text) ?? (numberOf.set(text, numberOf.size), numberOf.size - 1));
+      asked.set(`${bits} ${numbers}`, { entries: bits, chain });
     } else if (chain.length > 0 && !(nodes.some((node) => node.along) && inside.length === 0)) {
       beyond.add(chain[chain.length - 1]);
     }

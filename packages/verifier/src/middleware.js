@@ -2,11 +2,11 @@
 import { DATA } from "./data.js";
 import { Challenge, checkText, checkWindow } from "./challenges.js";
 import { INTERACTION_HEADER, MAX_CREDENTIALS, encodeChallenge, isHeaderText, isInteractionId, parseCredentials, problemAnswer } from "./http.js";
-import { Misuse, Refused, codePoints, isText } from "./json.js";
+import { Misuse, Refused, checkNames, codePoints, isText } from "./json.js";
 import { AdmissionPolicy } from "./requests.js";
 import { parseJws, parseSdJwt } from "./sd-jwt.js";
 import { Checked, Unchecked } from "./status.js";
-import { Answering, Unbound, checkFirstUse, checkNames, checkTerms, verifyPresentation } from "./verifier.js";
+import { Answering, Unbound, checkFirstUse, checkTerms, verifyPresentation } from "./verifier.js";
 
 /** @import { RequestTarget, StatelessChallenges, Window } from "./challenges.js" */
 /** @import { VerifiedCard } from "./verifier.js" */
@@ -147,6 +147,7 @@ export function protect(decisions, handler) {
       const value = request.headers.get(name);
       return value === null ? [] : [value];
     };
+    if (request.bodyUsed) throw new Misuse("protect a request whose body was not read");
     const found = await guard.admit(request.method, new URL(request.url).pathname, header);
     if ("body" in found) return new Response(found.body, found);
     const passed = new Request(request);
@@ -173,6 +174,7 @@ export function sdCardMiddleware(decisions) {
       }
       request.sdCard = found;
       delete request.headers.authorization;
+      if (request.headersDistinct) delete request.headersDistinct.authorization; // which Node makes of rawHeaders
       request.rawHeaders = raw.filter((_, i) => raw[i - (i % 2)].toLowerCase() !== "authorization");
     } catch (problem) {
       next(problem);

@@ -1,6 +1,6 @@
 // Claim requests, what a card shows of them, and admission. As sdcard/claim_request.py, requesting.py and admission.py.
 import { FORMATS, newScope, readEntry } from "./formats.js";
-import { Misuse, Refused, codePoints, isObject, isText, within } from "./json.js";
+import { Misuse, Refused, checkNames, codePoints, isObject, isText, within } from "./json.js";
 import { ClaimPath } from "./paths.js";
 import { TrustedIssuers } from "./trust.js";
 
@@ -84,21 +84,22 @@ function isShown(shown, entry) {
     const facts = [...shown.format.facts.values()].flat().filter((fact) => scope.paths.some((path) => path.includes(fact)));
     if (facts.length > 0) paths = facts;
   }
-  const emptied = new Set(shown.emptied.map((place) => JSON.stringify(place)));
-  return paths.some((path) => path.parts(shown.members).some(([place, value]) => isSomething(value, place, emptied)));
+  const step = (/** @type {Json | undefined} */ value, /** @type {string | number} */ name) =>
+    isObject(value) ? value.get(String(name)) : Array.isArray(value) ? value[Number(name)] : undefined;
+  const emptied = new Set(shown.emptied.map((place) => place.reduce(step, /** @type {Json | undefined} */ (shown.members))));
+  return paths.some((path) => path.parts(shown.members).some(([, value]) => isSomething(value, emptied)));
 }
 
 /**
  * An emptied object or array shows nothing.
  * @param {Json} value
- * @param {Place} place
- * @param {Set<string>} emptied
+ * @param {Set<Json | undefined>} emptied
  * @returns {boolean}
  */
-function isSomething(value, place, emptied) {
-  if (emptied.has(JSON.stringify(place))) return false;
-  if (isObject(value) && value.size > 0) return [...value].some(([name, inner]) => isSomething(inner, [...place, name], emptied));
-  if (Array.isArray(value) && value.length > 0) return value.some((inner, i) => isSomething(inner, [...place, i], emptied));
+function isSomething(value, emptied) {
+  if (emptied.has(value)) return false;
+  if (isObject(value) && value.size > 0) return [...value.values()].some((inner) => isSomething(inner, emptied));
+  if (Array.isArray(value) && value.length > 0) return value.some((inner) => isSomething(inner, emptied));
   return true;
 }
 
@@ -127,6 +128,7 @@ export class AdmissionPolicy {
     if (!(issuers instanceof TrustedIssuers)) throw new Misuse("issuers are TrustedIssuers");
     if (!Array.isArray(formats) || formats.length === 0 || !formats.every((name) => FORMATS.has(name))) throw new Misuse(`formats are some of ${[...FORMATS.keys()].join(", ")}`);
     const given = /** @type {{ claims?: readonly string[], skills?: readonly string[], nothing?: string }} */ (requires ?? {});
+    checkNames(given, ["claims", "skills", "nothing"]);
     const { claims = [], skills = [], nothing } = given;
     const isNothing = claims.length === 0 && skills.length === 0;
     if (isNothing !== (typeof nothing === "string" && nothing.trim() !== "")) throw new Misuse("decide what is required: claims, skills, or { nothing: \"why\" }");

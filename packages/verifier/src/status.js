@@ -90,7 +90,7 @@ export function readStatusList(claims, limits) {
  */
 export function statusAt(list, index) {
   const perByte = 8 / list.bits;
-  if (index >= list.packed.length * perByte) return null;
+  if (!(index >= 0 && index < list.packed.length * perByte && Number.isInteger(Number(index)))) return null;
   const at = Number(index);
   return (list.packed[Math.floor(at / perByte)] >> ((at % perByte) * list.bits)) & ((1 << list.bits) - 1);
 }
@@ -104,6 +104,8 @@ export function statusAt(list, index) {
  * @param {{ limits?: Limits, clockSkew?: number }} [options]
  */
 export async function verifyStatusListToken(text, uri, key, now, { limits = DATA.limits, clockSkew = 0 } = {}) {
+  if (!(clockSkew >= 0 && clockSkew <= DATA.max_skew)) throw new Misuse(`a clock skew is 0 to ${DATA.max_skew} seconds`);
+  if (typeof uri !== "string") throw new Misuse("the address of a status list is a string");
   const jws = parseStatusListToken(text, limits);
   await verifyJws(jws, key, [DATA.status_typ]);
   const claims = jws.payload;

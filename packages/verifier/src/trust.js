@@ -94,11 +94,12 @@ export async function readTrustedIssuers(document) {
   for (const [issuer, entry] of issuers) {
     const where = within("trust", "issuers", issuer);
     try {
+      if (isObject(entry) && entry.has("x5c_roots")) throw new Refused("trust.malformed", where, "Roots of certificates are not supported.");
       const own = await readKeySet(entry, where);
       const status = isObject(entry) && entry.has("status_keys") ? await readStatusKeys(entry, where) : null;
       keys.set(issuer, own.keys);
       if (status) statusKeys.set(issuer, status.keys);
-      leftOut.push(...own.leftOut, ...(status?.leftOut ?? []));
+      for (const one of [...own.leftOut, ...(status?.leftOut ?? [])]) if (leftOut.length < 200) leftOut.push(one);
     } catch (refusal) {
       leftOut.push(refusalOf(refusal));
     }

@@ -3,7 +3,7 @@ import { DATA } from "./data.js";
 import { checkAddressed, checkAlreadyIssued, checkAlreadyValid, checkAudience, checkFreshness, checkInstant, checkInteraction, checkLifetime, checkNonce, checkNotExpired, checkNotSelective, checkPresent, checkPurpose, checkSdHash, checkVct, guardedBy, isInstant, numericDate, readAudiences, readConfirmation, requiredText, textClaim } from "./claims.js";
 import { Challenge, checkText, checkWindow } from "./challenges.js";
 import { formatNamed } from "./formats.js";
-import { Misuse, Refused, plainJson } from "./json.js";
+import { Misuse, Refused, checkNames, plainJson } from "./json.js";
 import { checkNotPublished } from "./keys.js";
 import { ClaimRequest, undisclosed } from "./requests.js";
 import { parseJws, parseSdJwt, processPayload, verifyJws } from "./sd-jwt.js";
@@ -37,7 +37,9 @@ export class Unsolicited {
    * @param {ReplayRecord} record
    * @param {{ window?: Partial<Window>, interactionId?: string | null }} [terms]
    */
-  constructor(audience, record, { window, interactionId = null } = {}) {
+  constructor(audience, record, terms = {}) {
+    checkNames(terms, ["window", "interactionId"]);
+    const { window, interactionId = null } = terms;
     if (typeof record?.firstUse !== "function") throw new Misuse("a record of uses has a method `firstUse`");
     this.audience = checkText("an audience", audience);
     this.record = record;
@@ -73,16 +75,6 @@ export class Unbound {
 /** @typedef {{ issuers: TrustedIssuers, profile: import("./claims.js").Profile, clockSkew: number, maxLifetime: number | null, publishedKeys: readonly string[], limits: Limits }} Terms */
 
 export const TERMS = ["issuers", "profile", "clockSkew", "maxLifetime", "publishedKeys", "limits"];
-
-/**
- * @param {object} given
- * @param {readonly string[]} known
- */
-export function checkNames(given, known) {
-  if (typeof given !== "object" || given === null) throw new Misuse("the terms are an object");
-  const unknown = Object.keys(given).find((name) => !known.includes(name));
-  if (unknown !== undefined) throw new Misuse(`there is no term \`${unknown}\`; there are ${known.join(", ")}`);
-}
 
 /** @param {Partial<Limits>} [limits] @returns {Limits} */
 function checkLimits(limits = {}) {

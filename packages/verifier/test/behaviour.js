@@ -1,6 +1,9 @@
 // What the package does beyond the vectors, in any runtime. Each test is named by what holds.
 import { AdmissionPolicy, AgentSession, Answering, AnyAgent, CHALLENGE_HEADER, CalledAgent, Challenge, Checked, ClaimRequest, FetchedStatusLists, MemoryReplayRecord, Misuse, PROOF_HEADER, Refused, Selection, StatelessChallenges, ThisAgent, Unbound, Unchecked, Unsolicited, checkAgentChallenge, checkChallengeInteraction, encodeChallenge, memoryChallenges, newChallenge, parseAgentChallenge, parsePublicJwk, parseTrustedIssuers, present, presentingFetch, protect, provedFetch, sdCardMiddleware, selectAll, selectPaths, selectRequested, verifyPresentation } from "./package.js";
-import { encodeBase64url } from "../src/json.js";
+import { namedRule } from "../src/http.js";
+import { encodeBase64url, parseJson } from "../src/json.js";
+import { undisclosed } from "../src/requests.js";
+import { verifyStatusListToken } from "../src/status.js";
 import { AGENT, AUDIENCE, ISSUER, NOW, challenge, clock, countedRandomness, held, issued, newWorld, signed } from "./world.js";
 
 const TARGET = { origin: AUDIENCE, method: "POST", path: "/tasks" };
@@ -427,12 +430,54 @@ const TESTS = {
     const mixed = await parseTrustedIssuers(`\ufeff${JSON.stringify({ issuers: { ...trust.issuers, "https://other.example": { keys: [{ kty: "RSA" }] } } })}`);
     equal(mixed.leftOut.map((one) => `${one.rule} at ${one.where}`), ["key.unsupported at trust/issuers/https://other.example/keys/0"]);
     for (const text of ["{}", '{"issuers":[]}', '{"issuers":{"a":{"keys":{}}}}']) await refused("trust.malformed", () => parseTrustedIssuers(text));
+    for (const roots of [["AAAA"], [], null]) await refused("trust.malformed", () => parseTrustedIssuers(JSON.stringify({ issuers: { [ISSUER]: { ...trust.issuers[ISSUER], x5c_roots: roots } } })));
     await misused(() => parseTrustedIssuers(trust));
     const other = await newWorld();
     await refused("issuer.key-unknown", async () => verifyPresentation((await presented(world)).replace(/^[^.]+/, encodeBase64url(new TextEncoder().encode('{"alg":"ES256","typ":"dc+sd-jwt","kid":"x"}'))), expectations(world), NOW));
     await refused("jws.signature", async () => verifyPresentation(await presented(world), expectations(other), NOW));
   },
+
+  async "a misspelt term is a misuse"(world) {
+    await misused(() => new Challenge("n", AUDIENCE, { interactionID: "t" }));
+    await misused(() => new Unsolicited(AUDIENCE, new MemoryReplayRecord(), { interactionID: "t" }));
+    await misused(() => memoryChallenges(AUDIENCE, countedRandomness(), { lifeTime: 5 }));
+    await misused(() => policyOf(world, { claim: ["provider"], skills: ["a"] }));
+    await misused(() => checkAgentChallenge({ challenge: challenge(), request: new ClaimRequest([]), service: null }, [TARGET], "https://client.example", []));
+  },
+
+  async "a compressed problem of an agent that proved nothing is not read"() {
+    const headers = { "content-type": "application/problem+json", "content-length": "30" };
+    const answer = (more) => new Response('{"rule":"agent-proof.audience"}'.slice(0, 31), { status: 400, headers: { ...headers, ...more } });
+    equal(await namedRule(answer({})), "agent-proof.audience");
+    const compressed = answer({ "content-encoding": "br" });
+    equal([await namedRule(compressed), compressed.bodyUsed], [null, false]);
+  },
+
+  async "a record of ids goes on with many ends"() {
+    const record = memoryChallenges(AUDIENCE, countedRandomness(), { capacity: 1_000_000 }).used;
+    for (let n = 0; n < 130_000; n += 1) if (!record.add(`${n}`, NOW + n, NOW + n - 300)) throw new Error(`${n}`);
+    equal(record.add("129999", NOW + 129_999, NOW), false);
+  },
+
+  async "a list of many places that hide all is read in linear time"(world) {
+    const name = "n".repeat(20_000);
+    const members = { skills: { [name]: Array.from({ length: 4_000 }, () => ({})) } };
+    const shown = { members: parseJson(new TextEncoder().encode(JSON.stringify(members)), "card", 8), emptied: members.skills[name].map((_, i) => ["skills", name, i]), format: null };
+    equal(undisclosed(shown, new ClaimRequest(["skills", "name"])), ["skills", "name"]);
+    equal((await withStatusRefusals(world)).length, 3);
+  },
 };
+
+/** Calls that could fail open. */
+async function withStatusRefusals(world) {
+  const token = await listToken(world, {});
+  const key = await parsePublicJwk({ ...JSON.parse(world.trust).issuers[ISSUER].keys[0] });
+  const calls = [() => verifyStatusListToken(token, URI, key, NOW, { clockSkew: NaN }), () => verifyStatusListToken(token, URI, key, NOW, { clockSkew: 1e9 }), () => verifyStatusListToken(token, null, key, NOW)];
+  for (const call of calls) await misused(call);
+  const list = await verifyStatusListToken(token, URI, key, NOW);
+  equal([-1, NaN, undefined, "x", 1.5].map((index) => list.status(index)), [null, null, null, null, null]);
+  return calls;
+}
 
 /** The names of the tests, and of those that failed with the reason. */
 export async function runBehaviour() {
