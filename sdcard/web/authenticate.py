@@ -208,8 +208,7 @@ class Authenticator:
         issuer_keys: PresentKeys | None = None,
         **options: Unpack[Options],
     ) -> None:
-        unknown = sorted(options.keys() - Options.__annotations__.keys())
-        if unknown:
+        if unknown := sorted(options.keys() - Options.__annotations__.keys()):
             raise Misuse(f"there is no setting {', '.join(unknown)}")
         if not isinstance(status, Checked | CheckedAsync | Unchecked):
             raise Misuse("decide about the status: Checked, CheckedAsync or Unchecked")
