@@ -1,6 +1,7 @@
 """Who verifies what the other one issues or presents, between each library and this one."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from conformance.libraries import Library
@@ -98,9 +99,9 @@ def _attempt(step: Callable[[], None]) -> str:
 
 def _steps(library: Library, peer: Peer) -> Iterator[Callable[[], None]]:
     for shape in SHAPES.values():
-        yield lambda shape=shape: _accepted(_issued(peer, shape))  # type: ignore[misc]
+        yield partial(lambda one: _accepted(_issued(peer, one)), shape)
     for shape in SHAPES.values():
-        yield lambda shape=shape: _both(peer, shape)  # type: ignore[misc]
+        yield partial(_both, peer, shape)
     card = _our_card()
     yield lambda: _shows(
         _presented(peer, card, _read(card), [["documentationUrl"]]), _members(_presentation("documentationUrl"))

@@ -99,7 +99,7 @@ class SdCardGuard:
         scope = connection.scope
         if STATE in scope.get("state", {}):
             if scope.get(_GUARD) is self:  # a framework may ask twice for one request
-                return scope["state"][STATE]  # type: ignore[no-any-return]
+                return scope["state"][STATE]  # type: ignore[no-any-return]  # a scope holds anything
             raise Misuse("one sd_card guards a request: declare the strictest policy once")
         found = await self._authenticator.authenticate(scope)
         if not isinstance(found, Problem):

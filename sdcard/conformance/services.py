@@ -70,8 +70,9 @@ class Service(Target):
     def jwks(self, name: str) -> JsonObject:
         """A key set that the metadata names, on the same origin only."""
         given = self.metadata()
-        if name == "jwks_uri" and isinstance(given.get("jwks"), dict):
-            return dict(given["jwks"])  # type: ignore[arg-type]
+        keys = given.get("jwks")
+        if name == "jwks_uri" and isinstance(keys, dict):
+            return keys
         url = given.get(name)
         if not isinstance(url, str):
             raise Skipped(f"the metadata has no `{name}`")
@@ -236,7 +237,9 @@ def _deep(good: JsonObject) -> bytes:
 
 
 def _with_private_key(good: JsonObject) -> bytes:
-    return json.dumps({**good, "public_key": {**dict(good["public_key"]), "d": "A" * 43}}).encode()  # type: ignore[arg-type]
+    key = good["public_key"]
+    assert isinstance(key, dict), "the good request has one"
+    return json.dumps({**good, "public_key": {**key, "d": "A" * 43}}).encode()
 
 
 ISSUER_CHECKS: tuple[Check[Service], ...] = (
