@@ -4,7 +4,6 @@ import asyncio
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -20,6 +19,7 @@ from sqlalchemy import CursorResult, Engine, NullPool, create_engine, make_url, 
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from tests.groups import needs, unavailable
+from tests.ports import free_port
 
 _CAREFUL: Sequence[str] = ()
 _HASTY: Sequence[str] = ("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off")
@@ -32,8 +32,7 @@ class Cluster:
     def __init__(self, folder: Path, options: Sequence[str], primary: "Cluster | None" = None) -> None:
         self.folder, self._options, self._numbers = folder, options, count(1)
         self._binaries = binaries()
-        with socket.create_server(("127.0.0.1", 0)) as listening:
-            self.port = int(listening.getsockname()[1])
+        self.port = free_port()
         data = ("-D", f"{folder}/d", "-U", "app", "--no-sync")
         if primary is None:
             self._run("initdb", *data, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8")

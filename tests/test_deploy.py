@@ -19,7 +19,8 @@ import trustme
 
 from issuer_service.settings import Settings, check_fit_to_serve, read_configuration
 from tests.groups import needs, unavailable
-from tests.issuer_service.test_server import await_health, free_port, served_environment
+from tests.issuer_service.test_server import await_health, served_environment
+from tests.ports import free_port
 from tests.shared import ROOT
 
 DEPLOY = ROOT / "deploy"

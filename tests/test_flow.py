@@ -36,7 +36,8 @@ from sdcard.web.publish import CardApp
 from tests import served, tool_server
 from tests.command_line import Sdcard
 from tests.flow import agents, cards
-from tests.issuer_service.test_server import await_health, free_port, stop
+from tests.issuer_service.test_server import await_health, stop
+from tests.ports import free_port
 from tests.shared import ROOT
 from tests.world import UNASKED
 

@@ -1,7 +1,6 @@
 """``examples/publish.py`` does what it says, for SD-Cards of a real registry."""
 
 import contextlib
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ import pytest
 
 from issuer_service.server import Desk, running_registry
 from sdcard.cli import main
+from tests.ports import free_port
 from tests.sdcard.publishing_agent import AGENT_CARD_JSON, AGENT_JSON, JSON, SD
 from tests.shared import ROOT
 from tests.world import example
@@ -58,8 +58,7 @@ def until(found: Callable[[], Any]) -> Any:
 def test_the_example_publishes_what_was_registered_and_what_was_renewed(
     registry: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
     command = [sys.executable, str(ROOT / "examples" / "publish.py"), "cards", "--key", "agent.jwk", "--card", CARD,
                "--port", str(port), "--seconds", "0.2"]  # fmt: skip

@@ -18,7 +18,7 @@ import pytest
 from issuer_service.server import Desk, running_registry
 from sdcard.http_auth import parse_challenge
 from tests.built import python_with
-from tests.issuer_service.test_server import free_port
+from tests.ports import free_port
 from tests.shared import ROOT
 from tests.test_publishing_example import CARD, run
 

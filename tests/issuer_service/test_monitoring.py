@@ -33,7 +33,7 @@ from sdcard.io.database import open_database
 from sdcard.jose.jws import Signer
 from tests.issuer_service.desk import Desk, FixedKeys, OpenDesk, assert_refused, jwk, on_both_databases, request
 from tests.issuer_service.test_rate_limit import limits
-from tests.issuer_service.test_server import free_port
+from tests.ports import free_port
 from tests.postgres import Cluster, binaries, cluster, query
 from tests.world import key, raises_rule
 

@@ -40,7 +40,8 @@ from tests.issuer_service.desk import (
     request,
     verdict_of,
 )
-from tests.issuer_service.test_server import SERVES, await_health, free_port
+from tests.issuer_service.test_server import SERVES, await_health
+from tests.ports import free_port
 from tests.postgres import Cluster, query
 from tests.shared import shared_dir
 from tests.world import MovableClock, at_once, key

@@ -37,6 +37,7 @@ from sdcard.io.published_keys import IssuerKeys
 from sdcard.io.system import SystemClock, SystemSalts
 from sdcard.trust import parse_key_set
 from tests.issuer_service.desk import HOLDER, Desk, jwk, request, request_with_card
+from tests.ports import free_port
 from tests.world import NOW, example, key, raises_rule
 
 # -- A real server on a loopback port, in a thread and as a process of its own ----------------------------------------
@@ -86,11 +87,6 @@ def await_health(address: str, server: "subprocess.Popen[Any]", verify: ssl.SSLC
             except httpx2.TransportError:
                 time.sleep(0.05)
     pytest.fail("the registry did not start")
-
-
-def free_port() -> int:
-    with closing(bind()) as listening:
-        return int(listening.getsockname()[1])
 
 
 def peak_memory(server: "subprocess.Popen[bytes]") -> int:

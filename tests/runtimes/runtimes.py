@@ -17,6 +17,7 @@ from playwright.sync_api import Page, Route
 from tests.browser.pages import launched
 from tests.built import built, run_installer
 from tests.groups import unavailable
+from tests.ports import free_port
 from tests.shared import ROOT
 
 PACKAGE = ROOT / "packages" / "verifier"
@@ -107,9 +108,7 @@ def worker(main: str, bindings: Mapping[str, str] | None = None) -> AbstractCont
 @contextmanager
 def serving_modules(modules: Sequence[Path], bindings: Mapping[str, str], flags: Sequence[str] = ()) -> Iterator[str]:
     """The address of a Worker in workerd with these modules, the main one first."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     folder = built("verifier-workers", [], lambda folder: None)
     config = folder / f"{port}.capnp"
     config.write_text(_config(folder, modules, port, bindings, flags), encoding="utf-8")

@@ -11,6 +11,7 @@ import threading
 import time
 from pathlib import Path
 
+from tests.ports import free_port
 from tests.shared import ROOT
 
 _SDCARD = """#!/bin/bash
@@ -57,7 +58,7 @@ class Shell:
         else:
             _furnish(folder)
         tools = folder / "tools"
-        self._ports = {name: _free_port() for name in ("port", "agent_port", "api_port")}
+        self._ports = {name: free_port() for name in ("port", "agent_port", "api_port")}
         if before:
             self._ports["port"] = before._ports["port"]
         self.registry = f"http://127.0.0.1:{self._ports['port']}"
@@ -178,8 +179,3 @@ def is_as_said(said: str, printed: str) -> bool:
         "(?:.*\n)*?" if line == "…" else ".*?".join(map(re.escape, line.split("…"))) + "\n" for line in expected
     )
     return re.fullmatch(pattern, "".join(f"{line.strip()}\n" for line in printed.strip().split("\n"))) is not None
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])

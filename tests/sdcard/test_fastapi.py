@@ -25,7 +25,7 @@ from sdcard.testing import ATTACKS, Attacker, FakeRegistry, MovableClock
 from sdcard.trust import encode_trusted_issuers
 from sdcard.web.authenticate import CALLERS, SdCardMiddleware
 from sdcard.web.clients import SdCardAuth
-from tests.issuer_service.test_server import free_port
+from tests.ports import free_port
 from tests.sdcard.web.protecting import answered, policy, presenter, protected
 from tests.shared import ROOT
 from tests.world import AUDIENCE, World

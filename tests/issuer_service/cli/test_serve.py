@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,13 +12,9 @@ from urllib.request import urlopen
 import pytest
 
 from tests.command_line import Sdcard
+from tests.ports import free_port
 
 # -- ``sdcard serve`` as an operator runs it: a process of its own, told to stop by a signal --------------------------
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 def answer(url: str) -> dict[str, str]:

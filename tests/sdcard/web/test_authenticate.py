@@ -47,7 +47,7 @@ from sdcard.key_binding import RequestTarget
 from sdcard.status_list import StatusReference
 from sdcard.web.authenticate import SdCardMiddleware
 from tests.groups import examples
-from tests.issuer_service.test_server import free_port
+from tests.ports import free_port
 from tests.sdcard.web.protecting import SKILL, policy, presenter, protected, shows
 from tests.shared import ROOT
 from tests.world import AUDIENCE, ISSUER, World, key, tampered, unsigned, with_disclosures

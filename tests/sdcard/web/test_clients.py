@@ -44,7 +44,7 @@ from sdcard.verifier import VerifiedCard
 from sdcard.web.authenticate import SdCardMiddleware
 from sdcard.web.clients import Presenter, SdCardAuth
 from sdcard.web.httpx_clients import HttpxSdCardAuth
-from tests.issuer_service.test_server import free_port
+from tests.ports import free_port
 from tests.sdcard.web.protecting import policy, presenter, protected, shows
 from tests.served import served, trusting
 from tests.test_deploy import program
