@@ -235,7 +235,7 @@ KNO-11 | met | sdcard/cards/kno/card.py sdcard/cards/a2a/shared.py:repeated_skil
 KNO-12 | met | sdcard/cards/kno/card.py | tests/sdcard/cards/kno/test_card.py |
 KNO-13 | met | sdcard/cards/kno/card.py:_check_ownership | tests/sdcard/cards/kno/test_card.py |
 KNO-14 | met | sdcard/cards/kno/card.py:_check_ownership | tests/sdcard/cards/kno/test_card.py |
-KNO-15 | met | sdcard/cards/kno/card.py:unresolved_domains | tests/sdcard/cards/kno/test_card.py | The platform's catalogue is an argument; no command and no registration has one.
+KNO-15 | met | sdcard/cards/kno/card.py:unresolved_domains sdcard/cli/card.py:card_check | tests/sdcard/cards/kno/test_card.py tests/sdcard/cli/test_card.py | `sdcard card check --domains` reads the platform's catalogue; a registration has none.
 KNO-16 | met | sdcard/cards/kno/card.py | tests/sdcard/cards/kno/test_card.py |
 KNO-17 | met | sdcard/cards/kno/card.py:_check_goals | tests/sdcard/cards/kno/test_card.py |
 KNO-18 | met | sdcard/cards/kno/card.py:_check_goal sdcard/cards/kno/card.py:_Quoted | tests/sdcard/cards/kno/test_card.py | A goal with neither is noted, for KNO-24.

@@ -63,6 +63,8 @@ class Query(Section):
     )
     input_modes: Given[Texts] = Field(default=None, description="Media types that the agent or a skill takes.")
     output_modes: Given[Texts] = Field(default=None, description="Media types that the agent or a skill gives.")
+    goals: Given[Texts] = Field(default=None, description="Ids of goals that an AgentCard has subscribed to.")
+    domains: Given[Texts] = Field(default=None, description="Slugs of perception domains of a KNO card.")
     text: Given[Text] = Field(default=None, description="Words of its name, description and skills.")
     availability: Given[Any] = Field(default=None, description="Ignored, and listed so: cards do not have it.")
 

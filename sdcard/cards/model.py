@@ -35,6 +35,10 @@ class Criterion(StrEnum):
     INPUT_MODES = "input_modes"
     OUTPUT_MODES = "output_modes"
     """Media types, of the whole card or of a skill."""
+    GOALS = "goals"
+    """Ids of goals that the agent has subscribed to (AgentCard 2.8)."""
+    DOMAINS = "domains"
+    """Slugs of perception domains (KNO)."""
     TEXT = "text"
     """Words."""
 

@@ -16,10 +16,11 @@ from sdcard.cards.agentcard.shared import compare_with_source
 from sdcard.cards.converting import TARGETS, convert_card
 from sdcard.cards.detect import Examination, examine_card, parse_card_file
 from sdcard.cards.documents import read_document
+from sdcard.cards.kno.card import unresolved_domains
 from sdcard.cli.app import EXIT_REFUSED
 from sdcard.cli.options import AsJson, completing
 from sdcard.cli.output import cell, console, describe_findings, print_json, printable, read_bytes, show_left_out
-from sdcard.errors import Finding, Level, Misuse, Part, Refused
+from sdcard.errors import Finding, Level, Misuse, Part, Refused, first_findings
 from sdcard.io.key_files import load_card_signers
 from sdcard.jose.keys import KeySet
 
@@ -56,6 +57,9 @@ def card_check(
     source: Annotated[
         str | None, typer.Option("--fetched-from", help="The URL that the cards came from; AgentCard compares it.")
     ] = None,
+    domains: Annotated[
+        Path | None, typer.Option("--domains", help="The perception domains that KNO cards may name, one a line.")
+    ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Take every warning for an error.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a file, one a line.")] = False,
 ) -> None:
@@ -64,11 +68,12 @@ def card_check(
     Exit status 0: all valid; 1: some not; 2: misuse, such as a file that cannot be read.
     """
     trusted = _load_signers(signers) if signers else NOBODY
+    catalogue = _load_domains(domains) if domains else None
     unreadable: list[str] = []
     checked = invalid = 0
     for file in [file for one in sources for file in _files(one, unreadable)]:
         try:
-            examination = _examine(file, trusted, expected, source)
+            examination = _check_domains(_examine(file, trusted, expected, source), catalogue)
         except OSError as error:
             unreadable.append(str(error))
             continue
@@ -96,6 +101,23 @@ def _load_signers(file: Path) -> CardSigners:
         raise Misuse(f"--signers: {refusal}") from None
     show_left_out(KeySet.of(signers.keys).left_out)
     return signers
+
+
+def _load_domains(file: Path) -> frozenset[str]:
+    try:
+        lines = read_bytes(str(file), Part.REQUEST).decode().splitlines()
+    except (UnicodeDecodeError, Refused) as error:
+        raise Misuse(f"--domains: {error if isinstance(error, Refused) else 'the file is not UTF-8'}") from None
+    return frozenset(filter(None, map(str.strip, lines)))
+
+
+def _check_domains(examination: Examination, catalogue: frozenset[str] | None) -> Examination:
+    """Add an error for each unknown domain of a KNO card (KNO-15)."""
+    card = examination.card
+    if catalogue is None or card is None or card.format.family != "kno":
+        return examination
+    unknown = first_findings(unresolved_domains(card.document, catalogue.__contains__))
+    return replace(examination, findings=(*unknown, *examination.findings), card=None if unknown else card)
 
 
 def _files(source: str, unreadable: list[str]) -> Iterator[str]:

@@ -72,6 +72,8 @@ def discover(
     capability: Annotated[Names, typer.Option(help="Such as streaming (repeatable).")] = None,
     input_mode: Annotated[Names, typer.Option(help="A media type that it takes (repeatable).")] = None,
     output_mode: Annotated[Names, typer.Option(help="A media type that it gives (repeatable).")] = None,
+    goal: Annotated[Names, typer.Option(help="The id of a goal of AgentCard (repeatable).")] = None,
+    domain: Annotated[Names, typer.Option(help="A perception domain of KNO (repeatable).")] = None,
     text: Annotated[str | None, typer.Option(help="Words of its name, description and skills.")] = None,
     max_results: Annotated[int, typer.Option(min=1, max=MOST_RESULTS, help="On one page.")] = 20,
     cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
@@ -87,7 +89,16 @@ def discover(
     Exit status 1: some of them do not verify, and are left out.
     """
     accepted = find_profile(profile)
-    query = make_query(skill, tag, capability, input_mode, output_mode, text)
+    query = make_query(
+        skills=skill,
+        tags=tag,
+        capabilities=dict.fromkeys(capability or (), True),
+        input_modes=input_mode,
+        output_modes=output_mode,
+        goals=goal,
+        domains=domain,
+        text=text,
+    )
     client = connect(registry, token_file)
     issuers = read_trust(trust, trust_signer, SystemClock().now()) if trust else client.issuer(issuer)[0]
     answer = client.discover(query, context, max_results, cursor)
@@ -102,21 +113,11 @@ def discover(
         raise typer.Exit(EXIT_REFUSED)
 
 
-def make_query(
-    skills: Names, tags: Names, capabilities: Names, takes: Names, gives: Names, text: str | None
-) -> JsonObject:
+def make_query(**criteria: Any) -> JsonObject:
     """Build a discovery query. Raises ``Misuse`` without a criterion."""
-    asked: dict[str, Any] = {
-        "skills": skills,
-        "tags": tags,
-        "capabilities": dict.fromkeys(capabilities or (), True),
-        "input_modes": takes,
-        "output_modes": gives,
-        "text": text,
-    }
-    query: JsonObject = {name: value for name, value in asked.items() if value}
+    query: JsonObject = {name: value for name, value in criteria.items() if value}
     if not query:
-        raise Misuse("say what to look for: a skill, tag, capability, input mode, output mode or text")
+        raise Misuse(f"say what to look for: at least one of {', '.join(one.replace('_', ' ') for one in criteria)}")
     return query
 
 

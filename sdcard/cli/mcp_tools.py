@@ -73,6 +73,8 @@ class Criteria(Arguments):
     capabilities: Names = Field(default=[], description="Such as streaming.")
     input_modes: Names = Field(default=[], description="Media types that it takes.")
     output_modes: Names = Field(default=[], description="Media types that it gives.")
+    goals: Names = Field(default=[], description="Ids of goals that an AgentCard has subscribed to.")
+    domains: Names = Field(default=[], description="Slugs of perception domains of a KNO card.")
     text: str | None = Field(default=None, description="Words of its name, description and skills.")
     max_results: int = Field(default=10, ge=1, le=MOST_FOUND)
     cursor: str | None = Field(default=None, description="next_cursor of the page before.")
@@ -337,9 +339,8 @@ class DiscoveryTools:
 
     def discover(self, asked: Criteria) -> DiscoveredAgents:
         """Query the registry, and verify every SD-Card."""
-        query = make_query(
-            asked.skills, asked.tags, asked.capabilities, asked.input_modes, asked.output_modes, asked.text
-        )
+        criteria = asked.model_dump(exclude={"max_results", "cursor"})
+        query = make_query(**{**criteria, "capabilities": dict.fromkeys(asked.capabilities, True)})
         answer = self.registry.discover(query, self.context, asked.max_results, asked.cursor)
         expectations = Expectations(issuers=self.issuers, profile=self.profile, key_binding=UNBOUND, status=UNCHECKED)
         page = verify_page(answer, expectations)

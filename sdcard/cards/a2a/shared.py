@@ -114,6 +114,8 @@ FOUND_BY: Mapping[Criterion, tuple[ClaimPath, ...]] = frozen(
         Criterion.OUTPUT_MODES: _both_spellings(
             path("defaultOutputModes", None), path("skills", None, "outputModes", None)
         ),
+        Criterion.GOALS: (),
+        Criterion.DOMAINS: (),
         Criterion.TEXT: (
             path("name"),
             path("description"),

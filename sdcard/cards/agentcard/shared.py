@@ -105,6 +105,8 @@ _FOUND_BY: Mapping[Criterion, tuple[ClaimPath, ...]] = frozen(
         Criterion.CAPABILITIES: (),
         Criterion.INPUT_MODES: (),
         Criterion.OUTPUT_MODES: (),
+        Criterion.GOALS: (path("goal_subscriptions", None, "goal_id"),),
+        Criterion.DOMAINS: (),
         Criterion.TEXT: (
             path("name"),
             path("capabilities", None, "id"),

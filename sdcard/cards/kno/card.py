@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 from sdcard.cards.a2a.shared import CARD, ENDPOINT, FACTS, FLAG, FOUND_BY, LINK, repeated_skill_ids
 from sdcard.cards.lint import holds_secret
-from sdcard.cards.model import CardFormat
+from sdcard.cards.model import CardFormat, Criterion
 from sdcard.cards.schema import ArrayOf, Choice, Member, Need, Object, Text, find, find_list
-from sdcard.encoding import JsonObject, JsonValue
+from sdcard.encoding import JsonObject, JsonValue, frozen
 from sdcard.errors import Finding, Level, Where
 from sdcard.paths import path
 from sdcard.rules import Rule
@@ -65,7 +65,7 @@ def _format(name: str) -> CardFormat:
         together=(path("skills", None, "id"), path("skills", None, "name")),
         groups=_GROUPS,
         facts=FACTS,
-        found_by=FOUND_BY,
+        found_by=frozen({**FOUND_BY, Criterion.DOMAINS: (path("perception", "domains", None),)}),
         private=(*map(path, PERSONA), path("budgetOverride"), path("persona")),
         names_agent=("id",),
     )

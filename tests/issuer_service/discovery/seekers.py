@@ -9,6 +9,7 @@ from sdcard.limits import DEFAULT_LIMITS
 from sdcard.sdjwt.model import SdJwt, parse_sd_jwt
 from sdcard.trust import parse_key_set
 from tests.issuer_service.desk import Desk, OpenDesk, jwk, request_with_card
+from tests.postgres import query as sql
 from tests.world import ISSUER, example, key
 
 
@@ -57,3 +58,8 @@ def found_cards(desk: Desk, registry: OpenDesk, context: str, token: str, **quer
     assert len(cards) == len(results), "nobody is given twice"
     assert all(card.subject == f"agent:{agent_id}" for agent_id, card in cards.items())
     return cards
+
+
+def same_secret(desk: Desk) -> None:
+    """Give a registry on SQLite the secret of every other one: the same positions and terms."""
+    sql(desk.url, "UPDATE secrets SET value = x'" + "07" * 32 + "'")

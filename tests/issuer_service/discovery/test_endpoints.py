@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from issuer_service.access import Caller, Limit, Scope
 from issuer_service.agents.registration import register_agent
@@ -29,10 +27,8 @@ from sdcard.errors import Part, Where
 from sdcard.io.database import open_database
 from sdcard.issuer import AGENT_ID
 from sdcard.limits import MOST_RESULTS
-from tests.groups import examples
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, jwk, on_both_databases, request, request_with_card
-from tests.issuer_service.discovery.seekers import found_cards, read, register, register_card, status_of
-from tests.issuer_service.test_secrecy import decoded
+from tests.issuer_service.discovery.seekers import found_cards, read, register, register_card, same_secret, status_of
 from tests.postgres import query as sql
 from tests.sdcard.cards.agentcard.cards import MINIMAL
 from tests.sdcard.cards.kno.cards import kno
@@ -491,10 +487,6 @@ def test_order_depends_on_neither_time_nor_context_nor_what_is_hidden(tmp_path: 
     assert orders[0][0] != sorted(orders[0][0])
 
 
-def same_secret(desk: Desk) -> None:
-    sql(desk.url, "UPDATE secrets SET value = x'" + "07" * 32 + "'")
-
-
 def test_work_is_bounded_and_who_goes_on_gets_everybody(registry: OpenDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(13):
         words = "alpha beta" if number == 12 else ("alpha", "beta")[number % 2]
@@ -611,167 +603,6 @@ def test_an_sd_card_that_is_made_while_its_agent_is_revoked_is_revoked_too(desk:
     assert statuses[1] >= 32
     cards = sql(desk.url, "SELECT status_list_id, status_index FROM cards")[0]
     assert len(set(cards)) == len(cards) == statuses[1]
-
-
-# -- The oracle attack ------------------------------------------------------------------------------------------------
-
-# Asking about what a context hides. Two worlds that differ in it alone answer the same.
-#
-# See docs/discovery.md for the attack in words.
-
-AGENTS = 9
-SIZE = 4
-"""Of a page: so that there are several."""
-
-
-def world(folder: Path, seed: int) -> tuple[Desk, str]:
-    """A registry with agents that are alike in public; everything else of them is up to the seed."""
-    folder.mkdir()
-    desk, chance = Desk(folder), random.Random(seed)
-    same_secret(desk)
-    with desk.open() as registry:
-        for number in range(AGENTS):
-            register(registry, *contexts(chance), agent_id=f"agent-{number}", **hidden(chance, number))
-    return desk, desk.new_token("seeker", (Scope.AGENTS_DISCOVER,), {Limit.CONTEXTS: ["public"]})
-
-
-def contexts(chance: random.Random) -> tuple[str, ...]:
-    return ("public", *chance.sample(["internal", "diagnostic", "full"], chance.randrange(4)))
-
-
-def hidden(chance: random.Random, number: int) -> dict[str, Any]:
-    """Whatever *public* hides, drawn from few words, so that each world has each word somewhere else."""
-
-    def words() -> str:
-        return " ".join(chance.choices(["secret", "alpha", "beta", "gamma"], k=2))
-
-    document: Any = example()
-    skills = [
-        {
-            **skill,
-            "description": words(),
-            "tags": chance.choices(["secret", "alpha", "beta"], k=chance.randrange(1, 4)),
-            "inputModes": chance.choices(["text/x-alpha", "text/x-beta"], k=1),
-        }
-        for skill in document["skills"]
-    ]
-    return {
-        "description": f"public text, {(number % 2 and 'odd') or 'even'}",
-        "skills": skills,
-        "capabilities": {"streaming": chance.random() < 0.5, "pushNotifications": chance.random() < 0.5},
-        "provider": {"organization": words(), "url": "https://x.example"},
-        "documentationUrl": "https://docs.example" if chance.random() < 0.5 else None,
-        "defaultOutputModes": chance.choices(["text/x-alpha", "text/x-beta"], k=1),
-        "x-alpha": words() if chance.random() < 0.5 else None,
-    }
-
-
-QUERIES: list[dict[str, Any]] = [
-    {"text": "public"},
-    {"text": "odd"},
-    {"skills": ["fleet-dispatch"]},
-    {"text": "secret"},
-    {"text": "public secret"},
-    {"text": "alpha beta"},
-    {"skills": ["secret"]},
-    {"tags": ["secret"]},
-    {"tags": ["alpha", "beta"], "text": "public"},
-    {"capabilities": {"streaming": True}},
-    {"capabilities": {"streaming": True}, "skills": ["fleet-dispatch"]},
-    {"input_modes": ["text/x-alpha"], "text": "even"},
-    {"output_modes": ["text/x-beta"]},
-    {"text": "Example Geo Services"},
-]
-
-
-def answers(registry: OpenDesk, token: str, asked: dict[str, Any]) -> list[Any]:
-    """All pages, with what is random by design taken out: salts, digests, status entries, signatures, cursors."""
-    found, cursor = list[Any](), dict[str, str]()
-    while True:
-        answer = registry.look_for("public", token, max_results=SIZE, **asked, **cursor)
-        assert answer.status_code == 200
-        document = answer.json()
-        results = [(one["agent_id"], without_randomness(one["sd_card"])) for one in document["results"]]
-        names, next_cursor = [sorted(one) for one in document["results"]], document["next_cursor"]
-        found.append((sorted(document), names, results, next_cursor and len(next_cursor), document["ignored"]))
-        if next_cursor is None:
-            return found
-        cursor = {"cursor": next_cursor}
-
-
-def without_randomness(sd_card: str) -> list[str]:
-    jwt, *disclosures = sd_card.split("~")
-    header, payload, signature = jwt.split(".")
-    texts = [decoded(header), re.sub(r'"status":.*?}}', "", decoded(payload)), f"{len(signature)}"]
-    return [without_digests(text) for text in (*texts, *sorted(map(without_digests, map(decoded, disclosures))))]
-
-
-def without_digests(text: str) -> str:
-    """Digests and salts stand for themselves: how many there are and where stays."""
-    return re.sub(r'"[A-Za-z0-9_-]{22}"|"[A-Za-z0-9_-]{43}"', "x", text)
-
-
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_two_worlds_that_differ_in_what_is_hidden_answer_the_same(tmp_path: Path, seed: int) -> None:
-    desks = [world(tmp_path / str(one), one) for one in (0, seed)]
-    listed = []
-    for desk, token in desks:
-        with desk.open() as registry:
-            listed.append([answers(registry, token, asked) for asked in QUERIES])
-
-    assert listed[0] == listed[1]
-    assert [len(page[2]) for page in listed[0][0]] == [4, 4, 1]
-    for found in listed[0][3:]:
-        assert [page[2:] for page in found] == [([], None, [])], "nothing that is hidden finds anybody"
-
-
-def public_postings(desk: Desk) -> set[tuple[Any, ...]]:
-    """Return the rows that a query in *public* can read."""
-    (rows,) = sql(
-        desk.url,
-        "SELECT p.term, p.position FROM discovery_postings p JOIN discovery_cards c ON c.position = p.position "
-        "WHERE c.context = 'public'",
-    )
-    return set(rows)
-
-
-def test_the_rows_that_a_query_can_touch_are_the_same_ones(tmp_path: Path) -> None:
-    """The same query then reads as many rows. No test promises the time that it takes."""
-    (one, _), (other, _) = world(tmp_path / "a", 11), world(tmp_path / "b", 12)
-
-    assert public_postings(one) == public_postings(other)
-    assert len(public_postings(one)) > 10 * AGENTS
-    assert one.counts()["discovery_postings"] != other.counts()["discovery_postings"]
-
-
-@settings(max_examples=examples(40))
-@given(st.data())
-def test_no_query_tells_the_worlds_apart(worlds: Any, data: st.DataObject) -> None:
-    word = st.sampled_from(["public", "odd", "secret", "alpha", "beta", "fleet", "fleet-dispatch", "streaming"])
-    words = st.lists(word, min_size=1, max_size=2)
-    asked = data.draw(
-        st.fixed_dictionaries(
-            {},
-            optional={
-                "skills": words,
-                "tags": words,
-                "text": words.map(" ".join),
-                "capabilities": st.dictionaries(word, st.just(True), min_size=1, max_size=2),
-                "input_modes": st.just(["text/x-alpha"]),
-            },
-        ).filter(bool)
-    )
-
-    one, other = (answers(registry, token, asked) for registry, token in worlds)
-
-    assert one == other
-
-
-@pytest.fixture
-def worlds(tmp_path: Path) -> Any:
-    pairs = [world(tmp_path / name, seed) for name, seed in (("a", 21), ("b", 22))]
-    with pairs[0][0].open() as one, pairs[1][0].open() as other:
-        yield [(one, pairs[0][1]), (other, pairs[1][1])]
 
 
 def test_the_secret_is_the_databases_own(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from sdcard.io.key_files import load_card_signers
 from tests.command_line import Ran, Sdcard
 from tests.sdcard.cards.agentcard.cards import MINIMAL
 from tests.sdcard.cards.documents import georoute, georoute_0_3
+from tests.sdcard.cards.kno.cards import CANARY, kno
 from tests.shared import ROOT, shared_dir
 
 # -- ``sdcard card check``: one verdict a file, for people and for CI -------------------------------------------------
@@ -146,6 +147,26 @@ def test_standard_input_is_read_once(sdcard: Sdcard) -> None:
 def test_signers_that_are_no_keys_are_misuse_and_no_verdict_on_a_card(sdcard: Sdcard) -> None:
     Path("signers.jwks").write_text("[]")
     ran = sdcard("card", "check", str(ROOT / "examples" / "georoute.json"), "--signers", "signers.jwks")
+    assert (ran.status, ran.out) == (2, "")
+
+
+def test_domains_of_a_kno_card_are_in_the_catalogue(sdcard: Sdcard) -> None:
+    card, other = write("kno.json", kno()), write("a2a.json", georoute())
+    Path("domains.txt").write_text(f" api-surface\n\n{CANARY}-domain \n", encoding="utf-8")
+    Path("fewer.txt").write_text("api-surface\n", encoding="utf-8")
+
+    good = sdcard("card", "check", card, other, "--domains", "domains.txt", "--json")
+    bad = sdcard("card", "check", card, other, "--domains", "fewer.txt", "--json")
+
+    assert (good.status, bad.status) == (0, 1)
+    drifted, untouched = lines(bad)
+    assert (drifted["valid"], untouched["valid"]) == (False, True)
+    assert ("error", "card/perception/domains/0") in {(one["level"], one["where"]) for one in drifted["findings"]}
+
+
+def test_a_catalogue_that_cannot_be_read_is_misuse(sdcard: Sdcard) -> None:
+    Path("domains.txt").write_bytes(b"\xff\xfe")
+    ran = sdcard("card", "check", write("a2a.json", georoute()), "--domains", "domains.txt")
     assert (ran.status, ran.out) == (2, "")
 
 

@@ -99,6 +99,12 @@ def test_what_another_issuer_signed_is_refused(sdcard: Sdcard, address: str, tmp
     assert (ran.status, ran.json["rule"]) == (1, "issuer.unknown")
 
 
+def test_goals_and_domains_can_be_asked_for(sdcard: Sdcard, address: str) -> None:
+    ran = sdcard("discover", "--registry", address, "--goal", "goal-1", "--domain", "api-surface", "--json")
+
+    assert (ran.status, ran.json["results"]) == (0, [])
+
+
 @pytest.mark.parametrize("arguments", [[], ["--skill", ""], ["--text", "x", "--max-results", "101"]])
 def test_a_question_asks_for_something(sdcard: Sdcard, address: str, arguments: list[str]) -> None:
     ran = sdcard("discover", "--registry", address, *arguments, "--json")

@@ -142,7 +142,7 @@ def test_no_argument_chooses_an_address_a_file_a_token_an_audience_or_a_trusted_
 
     assert taken == {
         *("document", "sd_card", "presentation", "nonce", "max_results", "cursor"),
-        *("skills", "tags", "capabilities", "input_modes", "output_modes", "text"),
+        *("skills", "tags", "capabilities", "input_modes", "output_modes", "goals", "domains", "text"),
     }
 
 
