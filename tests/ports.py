@@ -8,7 +8,6 @@ _FIRST, _COUNT = 10_000, 20_000
 """Below the ports that the system gives to clients, which would take a port between its choice and its use."""
 
 _next = itertools.count(os.getpid() * 97)
-_claims: list[socket.socket] = []
 
 
 def free_port() -> int:
@@ -25,6 +24,6 @@ def free_port() -> int:
         except OSError:
             claim.close()
             continue
-        _claims.append(claim)
+        claim.detach()  # open until this process ends
         return port
     raise OSError(f"no port from {_FIRST} to {_FIRST + _COUNT} is free")

@@ -16,11 +16,11 @@ import threading
 import zlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import ip_address
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import urljoin
 
 import httpx2
@@ -38,8 +38,7 @@ _Ask: TypeAlias = Callable[[str], _Answering]
 _Read: TypeAlias = Callable[[httpx2.Response], Awaitable[T]]
 
 JSON = "application/json"
-JWKS = ("application/jwk-set+json", JSON)
-"""Media types of a JWK Set (RFC 7517 8.5)."""
+JWKS = ("application/jwk-set+json", JSON)  # RFC 7517 8.5
 _MOST_ADDRESSES = 8
 """Addresses of one host that are tried."""
 
@@ -173,10 +172,7 @@ async def exchange_async(
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """Accepted responses.
-
-    ``explained``: whether the refusal names the rule of a problem document.
-    """
+    """Accepted responses; `explained` ones name the rule of a problem."""
 
     media_types: Sequence[str]
     most_bytes: int
@@ -201,11 +197,15 @@ async def _visit(
     with foreign_code(_failed, "The HTTP client cannot be created on this machine."):
         tls = _tls(egress.authorities) if target.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         connecting = httpx2.AsyncClient(verify=tls, timeout=timeout, follow_redirects=False, trust_env=False)
-    async with connecting as client:
+    async with connecting as client, AsyncExitStack() as opened:
+
+        async def trace(event: str, about: Mapping[str, Any]) -> None:
+            if event == "connection.connect_tcp.complete":  # the client leaves it open if a handshake is cancelled
+                opened.push_async_callback(about["return_value"].aclose)
 
         def ask(url: str) -> _Answering:
-            sent, extensions = list(headers), {"sni_hostname": target.host}
-            return client.stream(method, url, headers=sent, content=body or None, extensions=extensions)
+            extensions = {"sni_hostname": target.host, "trace": trace}
+            return client.stream(method, url, headers=list(headers), content=body or None, extensions=extensions)
 
         return await _ask(ask, target, addresses, read)
 
@@ -285,12 +285,9 @@ async def _resolved(target: Target, resolve: Resolve) -> list[Address]:
 
 
 def _share(ends_at: float, addresses: int) -> httpx2.Timeout:
-    """Split the remaining time between the addresses: half to connect, half for TLS.
-
-    It is a little less, because httpcore does not close a connection correctly if its own timeout ends within TLS.
-    """
+    """Split the remaining time between the addresses: half to connect, half for TLS."""
     left = max(ends_at - asyncio.get_running_loop().time(), 0.01)
-    return httpx2.Timeout(left, connect=0.45 * left / addresses)
+    return httpx2.Timeout(left, connect=0.5 * left / addresses)
 
 
 async def _ask(ask: _Ask, target: Target, addresses: Sequence[Address], read: _Read[T]) -> T:

@@ -1,6 +1,7 @@
 """No fetcher reaches an internal address or reads more than its limits."""
 
 import asyncio
+import gc
 import gzip
 import json
 import socket
@@ -11,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from ipaddress import ip_address, ip_network
 
+import httpx2
 import pytest
 import trustme
 
@@ -312,6 +314,15 @@ def test_a_handshake_that_does_not_end_is_bounded_too(fetcher: str) -> None:
     with serving(dripping(b"\x16\x03\x03", b"")) as server:
         assert "fetch.failed" in run(fetcher, server.url("https") + "x", hurried(fetcher))
     assert time.monotonic() - started < 5
+
+
+def test_a_connection_is_closed_when_the_time_ends_within_the_handshake(
+    fetcher: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sdcard.io.http._share", lambda ends_at, addresses: httpx2.Timeout(60))
+    with serving(dripping(b"\x16\x03\x03", b"")) as server:
+        assert "fetch.failed" in run(fetcher, server.url("https") + "x", hurried(fetcher))
+        gc.collect()  # an open transport would be a ResourceWarning, which fails the test
 
 
 # -- TLS ----------------------------------------------------------------------------------------------------------
