@@ -229,8 +229,17 @@ class ConsumedByCaller:
         return True
 
 
-def _check_terms(audience: object, window: object, interaction_id: object) -> None:
+def check_audience(audience: object) -> None:
+    """Require a name of a Verifier that agents can sign for.
+
+    Raises:
+        Misuse: for a value that is no text, or blank.
+    """
     _check_text("an audience", audience)
+
+
+def _check_terms(audience: object, window: object, interaction_id: object) -> None:
+    check_audience(audience)
     if not isinstance(window, FreshnessWindow):
         raise Misuse("a window is a FreshnessWindow")
     if interaction_id is not None:

@@ -16,7 +16,7 @@ from enum import StrEnum
 from sdcard.encoding import decode_base64url, encode_base64url
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import MAX_FUTURE, FreshnessWindow, Instant, check_instant
-from sdcard.key_binding import Challenge, RequestTarget
+from sdcard.key_binding import Challenge, RequestTarget, check_audience
 from sdcard.rules import Rule
 from sdcard.salts import SALT_BYTES, SaltSource, draw_salts
 
@@ -121,6 +121,9 @@ class ChallengeMaker:
     audience: str
     lifetime: int
     purpose: NoncePurpose
+
+    def __post_init__(self) -> None:
+        check_audience(self.audience)
 
     def make(
         self,
