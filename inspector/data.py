@@ -64,6 +64,7 @@ _OF_SERVICES = frozenset(
     }
 )
 """Families of rules that only a service or a client of one can break."""
+_GROUPS = {name for one in KNOWN_FORMATS.values() for name in one.groups}
 _MESSAGES = {"card_1_0": CARD_1_0, "card_0_3": CARD_0_3}
 
 
@@ -93,7 +94,7 @@ def package_data() -> dict[str, Any]:
             for algorithm, curve in EC_PARAMETERS.items()
         ],
         "ml_dsa": [{"algorithm": name, "public_size": one.public_size} for name, one in ML_DSA_PARAMETERS.items()],
-        "ed25519_small_order": sorted(map(str, _SMALL_ORDER)),
+        "ed25519_small_order": sorted({str(min(y, (2**255 - 19 - y) % (2**255 - 19))) for y in _SMALL_ORDER}),
         "private_members": sorted(PRIVATE_MEMBERS),
         "unchecked_confirmations": [*UNCHECKED_METHODS],
         "published_keys": [thumbprint[:_PREFIX] for thumbprint in sorted(PUBLISHED_KEYS)],
@@ -102,7 +103,7 @@ def package_data() -> dict[str, Any]:
         "reserved_at_top": sorted(RESERVED_AT_TOP),
         "reserved_anywhere": sorted(RESERVED_ANYWHERE),
         "reserved_in_disclosures": sorted(RESERVED_NAMES),
-        "formats": [_format(one) for one in KNOWN_FORMATS.values()],
+        "formats": [_format(one) | {"members": sorted(_GROUPS & set(one.members))} for one in KNOWN_FORMATS.values()],
         "usual_formats": {family: one.name for family, one in _DEFAULTS.items()},
         "detection": {
             "capabilities": list(v0.CAPABILITIES),

@@ -21,7 +21,7 @@ _TYPES = """\
  * @typedef {object} FormatData
  * @property {string} name
  * @property {string} family
- * @property {string[]} members
+ * @property {string[]} members those that are also the name of a group
  * @property {Paths} together
  * @property {Record<string, Paths>} groups
  * @property {Record<string, Paths>} facts

@@ -14,8 +14,8 @@ KINDS = frozenset(
     }
 )
 """Kinds of vectors that the JavaScript package has a part in."""
-LACKS = frozenset({"x5c", "card"})
-"""Features that it lacks: Issuers by certificate roots, and the rules of card formats."""
+LACKS = frozenset({"card"})
+"""Features that it lacks: the rules of card formats."""
 _ROW = re.compile(r"(\|[^|\n]+\|[^|\n]+\|) [0-9]+ \| [0-9]+ \|")
 
 

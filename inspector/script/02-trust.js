@@ -28,9 +28,9 @@ async function parseTrust(text, depth, check = () => {}) {
   return { named, leftOut: named.leftOut };
 }
 
-function keyFor(trust, issuer, kid, alg) {
-  if (trust.named) return trust.named.keyFor(issuer, kid, alg);
-  return trust.alone ?? pick(trust.keys, kid, "issuer-header/kid", "The Issuer is trusted, but this key is not listed.", alg);
+async function keyFor(trust, issuer, header, now) {
+  if (trust.named) return trust.named.keyFor(issuer, header, now);
+  return trust.alone ?? pick(trust.keys, header.get("kid"), "issuer-header/kid", "The Issuer is trusted, but this key is not listed.", header.get("alg"));
 }
 
 function pick(keys, kid, where, hint, alg) {

@@ -109,8 +109,8 @@ async function checkIssued(options, report, found) {
   const unread = jws ? "" : STOPPED;
   const noTrust = unread || (found.trust ? "" : options.keys ? STOPPED : "Paste the Issuer's keys.");
   const issuerRules = found.trust && !found.trust.named ? ["issuer.key-unknown", "key.published"] : ["issuer.unknown", "issuer.key-unknown", "key.published"];
-  const key = await report.step(group, "Whose key it is", issuerRules, () => {
-    const chosen = keyFor(found.trust, jws.payload.get("iss"), jws.header.get("kid"), jws.header.get("alg"));
+  const key = await report.step(group, "Whose key it is", issuerRules, async () => {
+    const chosen = await keyFor(found.trust, jws.payload.get("iss"), jws.header, options.now);
     checkNotPublished(chosen, published, "issuer-header/kid");
     return chosen;
   }, noTrust);

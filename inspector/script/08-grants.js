@@ -99,7 +99,7 @@ class Grant {
   }
 
   leadsTo(place) {
-    return this.shown.some((path) => path.leadsTo(place));
+    return this.shown.some((path) => leadsTo(path, place));
   }
 
   edges() {
@@ -128,7 +128,7 @@ function grantOf(policy, name, format, agreed = null) {
 // Whether an entry shows something at or beneath its paths, once it is asked for.
 function checkWithin(grant, scope, where) {
   const reaches = (path) => {
-    const places = [path.segments, ...grant.edges().map((edge) => path.overlap(edge)?.segments).filter(Boolean)];
+    const places = [path.segments, ...grant.edges().map((edge) => overlap(path, edge)?.segments).filter(Boolean)];
     return places.some((place) => (grant.lists.length > 0 ? grant.permits(place) : !grant.forbids(place)));
   };
   if (scope.paths.length > 0 && !scope.paths.some(reaches)) {

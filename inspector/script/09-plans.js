@@ -52,7 +52,7 @@ class Planner {
       onTheWay: this.grant.leadsTo(place),
       plain: treatment === "plain",
       own: place.length === 1 || this.own.some((path) => path.matches(place)),
-      divided: this.dividers.some((path) => path.leadsTo(place)),
+      divided: this.dividers.some((path) => leadsTo(path, place)),
     };
   }
 

@@ -279,7 +279,7 @@ function checkRows(rows, where) {
       if (one.path.key === other.path.key) {
         if (one.treatment !== other.treatment || !(one.scope.isGroup || other.scope.isGroup)) found.push(finding("policy.ambiguous", here, `The entry ${one.scope.entry} is about ${one.path} too.`));
       } else if (one.treatment !== other.treatment && !one.path.includes(other.path) && !other.path.includes(one.path)) {
-        const shared = one.path.overlap(other.path);
+        const shared = overlap(one.path, other.path);
         if (shared && !paths.has(shared.key) && decides(one, shared.segments) && decides(other, shared.segments)) {
           found.push(finding("policy.ambiguous", here, `The entry ${one.scope.entry} says something else of ${shared}.`));
         }
@@ -339,7 +339,7 @@ function shownPlaces(grant, format) {
   return grant.shown.flatMap((shown) => {
     const above = shown.segments.slice(0, -1).map((_, i) => new ClaimPath(shown.segments.slice(0, i + 1)));
     const along = format.together.flatMap((one) => {
-      const parent = new ClaimPath(one.segments.slice(0, -1)).overlap(new ClaimPath(shown.segments.slice(0, one.segments.length - 1)));
+      const parent = overlap(new ClaimPath(one.segments.slice(0, -1)), new ClaimPath(shown.segments.slice(0, one.segments.length - 1)));
       return parent ? [new ClaimPath([...parent.segments, one.segments.at(-1)])] : [];
     });
     return [...above, shown, ...along];

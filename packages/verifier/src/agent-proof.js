@@ -1,17 +1,18 @@
 // The called agent proves itself (SD-Card 5.2): docs/agent-proof.md. As sdcard/agent_proof.py and sdcard/web/proved_client.py.
 import { DATA } from "./data.js";
-import { Challenge, StatelessChallenges, checkText, checkWindow } from "./challenges.js";
+import { Challenge, StatelessChallenges, checkWindow } from "./challenges.js";
 import { checkInstant } from "./claims.js";
 import { CHALLENGE_HEADER, INTERACTION_HEADER, PROOF_HEADER, encodeChallenge, namedRule, parseProof } from "./http.js";
-import { Misuse, Refused, checkNames } from "./json.js";
+import { Misuse, Refused, checkNames, checkText } from "./json.js";
 import { digestText } from "./keys.js";
 import { ClaimRequest } from "./requests.js";
-import { Checked, Unchecked } from "./status.js";
+import { checkStatusDecision } from "./status.js";
 import { canonicalOrigin, checkOrigin, checkSecretUrl } from "./urls.js";
 import { Answering, TERMS, checkTerms, verifyPresentation } from "./verifier.js";
 
 /** @import { RequestTarget, Window } from "./challenges.js" */
 /** @import { ReceivedChallenge } from "./http.js" */
+/** @import { Checked, Unchecked } from "./status.js" */
 /** @import { Acceptance, VerifiedCard } from "./verifier.js" */
 
 const LABEL = "sd-card-agent-proof/1";
@@ -99,7 +100,7 @@ export class CalledAgent {
     checkTerms(acceptance);
     checkOrigin(origin);
     if (!(agent instanceof ThisAgent || agent instanceof AnyAgent)) throw new Misuse("decide about the agent: ThisAgent or AnyAgent");
-    if (!(status instanceof Checked || status instanceof Unchecked)) throw new Misuse("decide about the status: Checked or Unchecked");
+    checkStatusDecision(status);
     if (!(requested instanceof ClaimRequest)) throw new Misuse("requested claims are a ClaimRequest");
     if (!Number.isInteger(standing) || standing < 1 || standing > MOST_STANDING) throw new Misuse(`a standing lasts for 1 to ${MOST_STANDING} seconds`);
     if (service !== null) {

@@ -4,7 +4,7 @@
 // over all terms of the challenge, cut to 128 bits. So a challenge stores nothing until its answer passed every other check.
 import { DATA } from "./data.js";
 import { checkInstant } from "./claims.js";
-import { Misuse, Refused, checkNames, codePoints, decodeBase64url, encodeBase64url, utf8 } from "./json.js";
+import { Misuse, Refused, checkNames, checkText, codePoints, decodeBase64url, encodeBase64url, utf8 } from "./json.js";
 import { digestText } from "./keys.js";
 
 /** A source of random bytes, such as `systemRandomness`. @typedef {(count: number) => Uint8Array} Randomness */
@@ -22,16 +22,6 @@ export const systemClock = () => Date.now() / 1000;
 
 /** @param {number} count */
 export const systemRandomness = (count) => crypto.getRandomValues(new Uint8Array(count));
-
-/**
- * @param {string} what
- * @param {unknown} value
- * @returns {string}
- */
-export function checkText(what, value) {
-  if (typeof value !== "string" || !value.trim() || !value.isWellFormed()) throw new Misuse(`${what} is a text that is not blank`);
-  return value;
-}
 
 /**
  * @param {Partial<Window>} [window]

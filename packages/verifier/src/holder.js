@@ -164,6 +164,11 @@ export async function partialCard(held, selection) {
   return plainJson(cardMembers((await processPayload(payload, disclosures, limits)).claims));
 }
 
+/** @param {HeldSdCard} held @param {Signer} signer */
+export function checkSigner(held, signer) {
+  if (signer.publicKey.thumbprint !== held.issued.holderKey.thumbprint) throw new Misuse("the signer does not hold the key that the SD-Card is bound to");
+}
+
 /**
  * Answers a challenge. The result is the text to send. For an unsolicited presentation, make a challenge with `newChallenge`.
  * @param {HeldSdCard} held
@@ -174,7 +179,7 @@ export async function partialCard(held, selection) {
  */
 export async function present(held, selection, challenge, signer, now) {
   if (!(challenge instanceof Challenge)) throw new Misuse("a Holder answers a Challenge");
-  if (signer.publicKey.thumbprint !== held.issued.holderKey.thumbprint) throw new Misuse("the signer does not hold the key that the SD-Card is bound to");
+  checkSigner(held, signer);
   const shown = boundText(disclose(held, selection));
   const header = { alg: signer.publicKey.algorithm, typ: DATA.kb_typ };
   const { nonce, audience: aud, interactionId } = challenge;

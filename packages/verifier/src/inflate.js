@@ -1,10 +1,14 @@
 // ZLIB (RFC 1950, 1951), bounded. The runtimes' DecompressionStream differ about what is cut off or goes on too long.
 import { Refused } from "./json.js";
 
-const LENGTHS = [3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258];
-const LENGTH_BITS = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0];
-const DISTANCES = [1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577];
-const DISTANCE_BITS = [0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13];
+// Of each code (RFC 1951 3.2.5): how many bits follow, and the least value. Eight lengths, or four distances, have none; then each number
+// of bits is there four times, or twice. The longest length is an exception.
+const LENGTH_BITS = Array.from({ length: 29 }, (_, i) => (i < 8 || i === 28 ? 0 : (i >> 2) - 1));
+const DISTANCE_BITS = Array.from({ length: 30 }, (_, i) => (i < 4 ? 0 : (i >> 1) - 1));
+/** @param {number[]} bits @param {number} first */
+const sums = (bits, first) => bits.map((count) => (first += 1 << count) - (1 << count));
+const LENGTHS = [...sums(LENGTH_BITS.slice(0, 28), 3), 258];
+const DISTANCES = sums(DISTANCE_BITS, 1);
 const ORDER = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 
 /** @typedef {{ counts: Uint16Array, symbols: Uint16Array }} Code */

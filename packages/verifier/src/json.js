@@ -451,3 +451,13 @@ export function checkNames(given, known) {
   const unknown = Object.keys(given).find((name) => !known.includes(name));
   if (unknown !== undefined) throw new Misuse(`there is no term \`${unknown}\`; there are ${known.join(", ")}`);
 }
+
+/**
+ * @param {string} what
+ * @param {unknown} value
+ * @returns {string}
+ */
+export function checkText(what, value) {
+  if (typeof value !== "string" || !value.trim() || !value.isWellFormed()) throw new Misuse(`${what} is a text that is not blank`);
+  return value;
+}

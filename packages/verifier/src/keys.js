@@ -55,7 +55,7 @@ function isUsableEd25519(bytes) {
   const p = 2n ** 255n - 19n;
   const d = ((-121665n * power(121666n, p - 2n, p)) % p + p) % p;
   const y = bigint(bytes.toReversed()) & (2n ** 255n - 1n);
-  if (y >= p || DATA.ed25519_small_order.includes(String(y))) return false;
+  if (y >= p || DATA.ed25519_small_order.includes(String(y < p - y ? y : p - y))) return false; // of y and −y
   const product = ((y * y - 1n + p) * (d * y * y + 1n)) % p;
   return power(product, (p - 1n) / 2n, p) === 1n;
 }

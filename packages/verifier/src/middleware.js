@@ -1,14 +1,15 @@
 // Servers that demand an admitted SD-Card. As sdcard/web/authenticate.py.
 import { DATA } from "./data.js";
-import { Challenge, checkText, checkWindow } from "./challenges.js";
+import { Challenge, checkWindow } from "./challenges.js";
 import { INTERACTION_HEADER, MAX_CREDENTIALS, encodeChallenge, isHeaderText, isInteractionId, parseCredentials, problemAnswer } from "./http.js";
-import { Misuse, Refused, checkNames, codePoints, isText } from "./json.js";
+import { Misuse, Refused, checkNames, checkText, codePoints, isText } from "./json.js";
 import { AdmissionPolicy } from "./requests.js";
 import { parseJws, parseSdJwt } from "./sd-jwt.js";
-import { Checked, Unchecked } from "./status.js";
+import { checkStatusDecision } from "./status.js";
 import { Answering, Unbound, checkFirstUse, checkTerms, verifyPresentation } from "./verifier.js";
 
 /** @import { RequestTarget, StatelessChallenges, Window } from "./challenges.js" */
+/** @import { Checked, Unchecked } from "./status.js" */
 /** @import { VerifiedCard } from "./verifier.js" */
 
 /**
@@ -46,7 +47,7 @@ class Guard {
     if (!(policy instanceof AdmissionPolicy)) throw new Misuse("a route has an AdmissionPolicy");
     if (!isText(audience) || !isHeaderText(audience)) throw new Misuse("an audience is printable ASCII");
     if (challenges?.audience !== audience || challenges.purpose !== "presentation") throw new Misuse("the challenges are for this audience, with the purpose `presentation`");
-    if (!(status instanceof Checked || status instanceof Unchecked)) throw new Misuse("decide about the status: Checked or Unchecked");
+    checkStatusDecision(status);
     if (typeof clock !== "function") throw new Misuse("a clock is a function that returns Unix seconds");
     checkTerms({ issuers: policy.issuers, profile, maxLifetime });
     this.terms = { status, profile, maxLifetime };

@@ -46,25 +46,9 @@ export class ClaimPath {
     return this.covers(other.segments);
   }
 
-  /** Whether the place is a parent of a place that the path matches. @param {Segments} place */
-  leadsTo(place) {
-    return place.length < this.segments.length && this.agrees(place);
-  }
-
   /** @param {Segments} place */
   matches(place) {
     return place.length === this.segments.length && this.agrees(place);
-  }
-
-  /** The path of the places that both cover; null if there are none. @param {ClaimPath} other */
-  overlap(other) {
-    const shared = [];
-    for (let i = 0; i < Math.max(this.segments.length, other.segments.length); i++) {
-      const [mine, theirs] = [this.segments[i] ?? null, other.segments[i] ?? null];
-      if (mine !== null && theirs !== null && mine !== theirs) return null;
-      shared.push(mine ?? theirs);
-    }
-    return new ClaimPath(shared);
   }
 
   /** The places in the value that the path matches, with their values. @param {Json} value @returns {[(string | number)[], Json][]} */
@@ -83,6 +67,20 @@ export class ClaimPath {
   toString() {
     return placeText(this.segments);
   }
+}
+
+/** Whether the place is a parent of a place that the path matches. @param {ClaimPath} path @param {Segments} place */
+export const leadsTo = (path, place) => place.length < path.segments.length && path.agrees(place);
+
+/** The path of the places that both cover; null if there are none. @param {ClaimPath} one @param {ClaimPath} other */
+export function overlap(one, other) {
+  const shared = [];
+  for (let i = 0; i < Math.max(one.segments.length, other.segments.length); i++) {
+    const [mine, theirs] = [one.segments[i] ?? null, other.segments[i] ?? null];
+    if (mine !== null && theirs !== null && mine !== theirs) return null;
+    shared.push(mine ?? theirs);
+  }
+  return new ClaimPath(shared);
 }
 
 /**

@@ -70,7 +70,7 @@ export class FetchedStatusLists {
     this.issuers.checkHasStatusKeys(issuer);
     const text = await readAll(this.fetcher, uri, DATA.status_media_type, 2 * this.limits.status_list_bytes);
     const { header } = parseStatusListToken(text, this.limits);
-    const key = this.issuers.statusKeyFor(issuer, header.get("kid"), header.get("alg"));
+    const key = await this.issuers.statusKeyFor(issuer, header, now);
     return verifyStatusListToken(text, uri, key, now, { limits: this.limits, clockSkew: DATA.max_skew });
   }
 }

@@ -2,7 +2,7 @@
 import { DATA } from "./data.js";
 import { checkAddressed, checkAlreadyIssued, checkAlreadyValid, checkInstant, checkNotExpired, numericDate, required } from "./claims.js";
 import { inflate } from "./inflate.js";
-import { Misuse, Refused, codePoints, decodeBase64url, isInteger, isObject, isText } from "./json.js";
+import { Misuse, Refused, checkText, codePoints, decodeBase64url, isInteger, isObject, isText } from "./json.js";
 import { parseJws, verifyJws } from "./sd-jwt.js";
 
 /** @import { Json, JsonObject } from "./json.js" */
@@ -131,7 +131,11 @@ export class Checked {
 export class Unchecked {
   /** @param {string} reason */
   constructor(reason) {
-    if (typeof reason !== "string" || !reason.trim()) throw new Misuse("say why the status is not checked");
-    this.reason = reason;
+    this.reason = checkText("the reason why the status is not checked", reason);
   }
+}
+
+/** @param {unknown} decision */
+export function checkStatusDecision(decision) {
+  if (!(decision instanceof Checked || decision instanceof Unchecked)) throw new Misuse("decide about the status: Checked or Unchecked");
 }

@@ -1,13 +1,13 @@
 // Verification of presentations of SD-Cards: RFC 9901 7.1 and 7.3, in the order of sdcard/verifier.py.
 import { DATA } from "./data.js";
 import { checkAddressed, checkAlreadyIssued, checkAlreadyValid, checkAudience, checkFreshness, checkInstant, checkInteraction, checkLifetime, checkNonce, checkNotExpired, checkNotSelective, checkPresent, checkPurpose, checkSdHash, checkVct, guardedBy, isInstant, numericDate, readAudiences, readConfirmation, requiredText, textClaim } from "./claims.js";
-import { Challenge, checkText, checkWindow } from "./challenges.js";
+import { Challenge, checkWindow } from "./challenges.js";
 import { formatNamed } from "./formats.js";
-import { Misuse, Refused, checkNames, plainJson } from "./json.js";
+import { Misuse, Refused, checkNames, checkText, plainJson } from "./json.js";
 import { checkNotPublished } from "./keys.js";
 import { ClaimRequest, undisclosed } from "./requests.js";
 import { parseJws, parseSdJwt, processPayload, verifyJws } from "./sd-jwt.js";
-import { Checked, Unchecked, checkStatusValue, readStatus } from "./status.js";
+import { Checked, Unchecked, checkStatusDecision, checkStatusValue, readStatus } from "./status.js";
 import { TrustedIssuers } from "./trust.js";
 
 /** @import { JsonObject } from "./json.js" */
@@ -129,7 +129,7 @@ export async function checkIssued(arrived, terms, now, audience) {
   const { issuers, profile, clockSkew, limits } = terms;
   issuers.checkCurrent(now);
   const jws = parseJws(arrived.issuerJwt, "issuer-header", "issuer-jwt", limits.json_depth);
-  const key = issuers.keyFor(jws.payload.get("iss"), jws.header.get("kid"), jws.header.get("alg"));
+  const key = await issuers.keyFor(jws.payload.get("iss"), jws.header, now);
   checkNotPublished(key, terms.publishedKeys, "issuer-header/kid");
   await verifyJws(jws, key, profile.accepted_types);
   const processed = await processPayload(jws.payload, arrived.disclosures, limits);
@@ -268,7 +268,7 @@ export async function verifyPresentation(presentation, expectations, now) {
   checkNames(expectations, [...TERMS, "keyBinding", "status", "requested"]);
   const { keyBinding, status, requested = new ClaimRequest([]), ...acceptance } = expectations;
   if (!(keyBinding instanceof Answering || keyBinding instanceof Unsolicited || keyBinding instanceof Unbound)) throw new Misuse("decide about key binding: Answering, Unsolicited or Unbound");
-  if (!(status instanceof Checked || status instanceof Unchecked)) throw new Misuse("decide about the status: Checked or Unchecked");
+  checkStatusDecision(status);
   if (!(requested instanceof ClaimRequest)) throw new Misuse("requested claims are a ClaimRequest");
   const terms = checkTerms(acceptance);
   checkInstant(now);

@@ -1,10 +1,10 @@
 // What the package does beyond the vectors, in any runtime. Each test is named by what holds.
-import { AdmissionPolicy, AgentSession, Answering, AnyAgent, CHALLENGE_HEADER, CalledAgent, Challenge, Checked, ClaimRequest, FetchedStatusLists, MemoryReplayRecord, Misuse, PROOF_HEADER, Refused, Selection, StatelessChallenges, ThisAgent, Unbound, Unchecked, Unsolicited, checkAgentChallenge, checkChallengeInteraction, encodeChallenge, memoryChallenges, newChallenge, parseAgentChallenge, parsePublicJwk, parseTrustedIssuers, present, presentingFetch, protect, provedFetch, sdCardMiddleware, selectAll, selectPaths, selectRequested, verifyPresentation } from "./package.js";
+import { AdmissionPolicy, AgentSession, Answering, AnyAgent, CHALLENGE_HEADER, CalledAgent, Challenge, Checked, ClaimRequest, FetchedStatusLists, MemoryReplayRecord, Misuse, PROOF_HEADER, Refused, Selection, StatelessChallenges, ThisAgent, Unbound, Unchecked, Unsolicited, certificates, checkAgentChallenge, checkChallengeInteraction, encodeChallenge, memoryChallenges, newChallenge, parseAgentChallenge, parsePublicJwk, parseTrustedIssuers, present, presentingFetch, protect, provedFetch, sdCardMiddleware, selectAll, selectPaths, selectRequested, verifyPresentation } from "./package.js";
 import { namedRule } from "../src/http.js";
 import { encodeBase64url, parseJson } from "../src/json.js";
 import { undisclosed } from "../src/requests.js";
 import { verifyStatusListToken } from "../src/status.js";
-import { AGENT, AUDIENCE, ISSUER, NOW, challenge, clock, countedRandomness, held, issued, newWorld, signed } from "./world.js";
+import { AGENT, AUDIENCE, ISSUER, NOW, ROOT, challenge, clock, countedRandomness, held, issued, newWorld, signed } from "./world.js";
 
 const TARGET = { origin: AUDIENCE, method: "POST", path: "/tasks" };
 const NOT_CHECKED = new Unchecked("another test has it");
@@ -318,6 +318,43 @@ const TESTS = {
     await misused(async () => presentingFetch(await presentingOf(world, { signer: world.issuer }), fetch));
   },
 
+  async "content of any kind is sent again after a challenge, and other headers stay"(world) {
+    const reached = [];
+    const guarded = protect(routeOf(world), async (request) => Response.json({ text: await request.text(), type: request.headers.get("content-type")?.split(";")[0] ?? null, x: request.headers.get("x-more") }));
+    const call = presentingFetch(await presentingOf(world), async (request) => {
+      reached.push(request.redirect);
+      return guarded(request);
+    });
+    const bytes = new TextEncoder().encode("task");
+    const streamed = (parts) => new ReadableStream({ pull: (to) => (parts.length > 0 ? to.enqueue(new TextEncoder().encode(parts.shift())) : to.close()) });
+    const form = new FormData();
+    form.set("name", "task");
+    const bodies = ["task", bytes, bytes.buffer, new Blob(["ta", "sk"]), new URLSearchParams({ a: "task" }), form, streamed(["ta", "sk"])];
+    for (const body of bodies) {
+      const sent = await (await call(`${AUDIENCE}/tasks`, { method: "POST", body, duplex: "half", headers: { "x-more": "1" } })).json();
+      equal([sent.text.includes("task"), sent.x], [true, "1"]);
+    }
+    const whole = new Request(`${AUDIENCE}/tasks`, { method: "PUT", body: "task", headers: { "content-type": "text/x-task", "x-more": "2" } });
+    equal(await (await call(whole)).json(), { text: "task", type: "text/x-task", x: "2" });
+    equal((await (await call(new Request(`${AUDIENCE}/tasks`, { method: "POST", body: "other" }), { body: "task" })).json()).text, "task");
+    equal(await (await call(new Request(`${AUDIENCE}/tasks`))).json(), { text: "", type: null, x: null });
+    equal([reached.length, new Set(reached).size, reached[0]], [2 * (bodies.length + 3), 1, "manual"]);
+  },
+
+  async "a streamed body that is too long to be sent again is a misuse, and nothing is sent"(world) {
+    const sent = [];
+    let [pulled, cancelled] = [0, false];
+    const call = presentingFetch(await presentingOf(world), (request) => {
+      sent.push(request);
+      return Promise.resolve(new Response("", { status: 401, headers: { "www-authenticate": encodeChallenge(challenge(), new ClaimRequest([])) } }));
+    });
+    const endless = () => new ReadableStream({ pull: (to) => to.enqueue(new Uint8Array(2 ** 20).fill(++pulled)), cancel: () => { cancelled = true; } });
+    await misused(() => call(`${AUDIENCE}/tasks`, { method: "POST", body: endless(), duplex: "half" }));
+    equal([sent.length, cancelled, pulled <= 20], [0, true, true]);
+    equal((await call(`${AUDIENCE}/tasks`, { method: "POST", body: new Blob([new Uint8Array(17 * 2 ** 20)]) })).status, 401);
+    equal(sent.length, 2);
+  },
+
   async "a Holder shows what is requested and allowed, and nothing else"(world) {
     const card = await held(world);
     const shown = (entries, allowed = selectAll(card)) => {
@@ -430,11 +467,27 @@ const TESTS = {
     const mixed = await parseTrustedIssuers(`\ufeff${JSON.stringify({ issuers: { ...trust.issuers, "https://other.example": { keys: [{ kty: "RSA" }] } } })}`);
     equal(mixed.leftOut.map((one) => `${one.rule} at ${one.where}`), ["key.unsupported at trust/issuers/https://other.example/keys/0"]);
     for (const text of ["{}", '{"issuers":[]}', '{"issuers":{"a":{"keys":{}}}}']) await refused("trust.malformed", () => parseTrustedIssuers(text));
-    for (const roots of [["AAAA"], [], null]) await refused("trust.malformed", () => parseTrustedIssuers(JSON.stringify({ issuers: { [ISSUER]: { ...trust.issuers[ISSUER], x5c_roots: roots } } })));
+    for (const roots of [["AAAA"], [], null]) await refused("trust.malformed", () => parseTrustedIssuers(JSON.stringify({ issuers: { [ISSUER]: { ...trust.issuers[ISSUER], x5c_roots: roots } } }), { certificates }));
     await misused(() => parseTrustedIssuers(trust));
     const other = await newWorld();
     await refused("issuer.key-unknown", async () => verifyPresentation((await presented(world)).replace(/^[^.]+/, encodeBase64url(new TextEncoder().encode('{"alg":"ES256","typ":"dc+sd-jwt","kid":"x"}'))), expectations(world), NOW));
     await refused("jws.signature", async () => verifyPresentation(await presented(world), expectations(other), NOW));
+  },
+
+  async "an Issuer with certificate roots is left out by a reader without certificates"(world) {
+    const { issuers } = JSON.parse(world.trust);
+    const rooted = { "https://other.example": { x5c_roots: [ROOT] } };
+    const refusal = await refused("trust.malformed", () => parseTrustedIssuers(JSON.stringify({ issuers: rooted })));
+    equal([refusal.where, refusal.hint.includes("@sd-card/verifier/x5c")], ["trust/issuers/https://other.example/x5c_roots", true]);
+    const text = JSON.stringify({ issuers: { ...issuers, ...rooted } });
+    const [without, having] = [await parseTrustedIssuers(text), await parseTrustedIssuers(text, { certificates })];
+    equal([without, having].map((one) => [one.lists("https://other.example"), one.leftOut.length]), [[false, 1], [true, 0]]);
+    await verifyPresentation(await presented(world), expectations(world, { issuers: having }), NOW);
+    having.checkHasStatusKeys("https://other.example");
+    await refused("issuer.key-unknown", () => having.statusKeyFor("https://other.example", new Map(), NOW));
+    const refusedList = await refused("x5c.format", () => having.statusKeyFor("https://other.example", new Map([["x5c", []]]), NOW));
+    equal(refusedList.where, "status-list/x5c");
+    for (const options of [{ certificate: certificates }, { certificates: {} }, { certificates: true }, null]) await misused(() => parseTrustedIssuers(text, options));
   },
 
   async "a misspelt term is a misuse"(world) {

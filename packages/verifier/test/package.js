@@ -1,3 +1,4 @@
-// Both entrances of the package.
+// All entrances of the package.
 export * from "../src/agent.js";
 export * from "../src/index.js";
+export * from "../src/x5c.js";

@@ -1,6 +1,6 @@
 // Runs vectors of sd-card-vectors/1 with the package, in any runtime. A vector is given as its text, and its outcome is
 // "accepted", or the rule and the place. Counterpart of sdcard/vectors.py.
-import { AdmissionPolicy, Answering, CalledAgent, Challenge, Checked, ClaimRequest, Refused, StatelessChallenges, ThisAgent, Unbound, Unchecked, Unsolicited, acceptSdCard, checkAgentChallenge, checkChallenge, parseAgentChallenge, parseChallenge, parseCredentials, parseProof, parsePublicJwk, parseTrustedIssuers, partialCard, present, selectPaths, selectRequested, verifyAgentProof, verifyPresentation, verifyStatusListToken, verifyTrustList } from "./package.js";
+import { AdmissionPolicy, Answering, CalledAgent, Challenge, Checked, ClaimRequest, Refused, StatelessChallenges, ThisAgent, Unbound, Unchecked, Unsolicited, acceptSdCard, certificates, checkAgentChallenge, checkChallenge, parseAgentChallenge, parseChallenge, parseCredentials, parseProof, parsePublicJwk, parseTrustedIssuers, partialCard, present, selectPaths, selectRequested, verifyAgentProof, verifyPresentation, verifyStatusListToken, verifyTrustList } from "./package.js";
 import { DATA } from "../src/data.js";
 import { decodeBase64url, isNumber, numberOf, parseJsonObject, plainJson, sameJson, sortedText, utf8 } from "../src/json.js";
 
@@ -21,7 +21,7 @@ export function expectedOf(text) {
   return expect === "accepted" ? expect : `${expect} at ${where}`;
 }
 
-const LACKS = ["x5c", "card"];
+const LACKS = ["card"];
 
 /** Whether the package has a part in it. The others are about agent cards, registries and their tokens. @param {string} text */
 export function isOurs(text) {
@@ -63,7 +63,7 @@ const PUBLISHED = [
 
 async function acceptanceOf(vector, { profile, clock_skew, limits, max_lifetime }) {
   const given = Object.entries({ profile, clockSkew: clock_skew, limits, maxLifetime: max_lifetime });
-  const issuers = await parseTrustedIssuers(sortedText(vector.get("trust")));
+  const issuers = await parseTrustedIssuers(sortedText(vector.get("trust")), { certificates });
   return { issuers, publishedKeys: PUBLISHED, ...Object.fromEntries(given.filter(([, value]) => value !== undefined)) };
 }
 
