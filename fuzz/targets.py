@@ -35,9 +35,13 @@ from sdcard.policy.document import parse_policy
 from sdcard.possession import verify_possession
 from sdcard.profile import SD_HASH
 from sdcard.status_list import pack_statuses, verify_status_list_token
+from sdcard.transparency.policy import parse_log_policy
+from sdcard.transparency.proofs import verify_log_proof
 from sdcard.trust import parse_trusted_issuers, verify_trust_list
 from sdcard.verifier import verify_presentation
 from vectors.actors import AUDIENCE, HOLDER, ISSUER, NONCE, NOW, Actor, claims, digest, header, trust
+from vectors.logs import CARD as LOGGED_CARD
+from vectors.logs import POLICY
 
 TRUST = parse_trusted_issuers(encode_json(trust()))
 OTHERS = PUBLISHED_KEYS - VECTOR_KEYS
@@ -194,6 +198,15 @@ def _dpop_field(data: bytes) -> None:
     verify_dpop_proof([_text(value) for value in data.split(b"\0") if value], PROVED, NOW)
 
 
+def _log_proof(data: bytes) -> None:
+    """Verify a proof of inclusion."""
+    verify_log_proof(_text(data), LOGGED_CARD, parse_log_policy(POLICY), NOW)
+
+
+def _log_policy(data: bytes) -> None:
+    parse_log_policy(_text(data))
+
+
 def _challenge(data: bytes) -> None:
     """Values of ``WWW-Authenticate``, parted by NUL."""
     parse_challenge([part.decode("latin-1") for part in data.split(b"\0")])
@@ -229,6 +242,8 @@ class Target(Enum):
     DPOP_FIELD = (_dpop_field,)
     CHALLENGE = (_challenge,)
     CREDENTIALS = (_credentials,)
+    LOG_PROOF = (_log_proof,)
+    LOG_POLICY = (_log_policy,)
 
     def __init__(self, run: Callable[[bytes], None]) -> None:
         self._run = run

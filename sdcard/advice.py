@@ -36,6 +36,8 @@ _GRANT = "`sdcard grants list` shows what is permitted, and `sdcard grants add` 
 _EXCHANGE = "Begin the chain of exchanges again with a fresh token."
 _APPROVE = "Request the exchange again, and have a person approve it: `sdcard approvals list`."
 _CHAIN = "Compare with a backup and with checkpoints that are stored elsewhere before you trust this database."
+_LOG = "Ask the Holder for a proof of this SD-Card from a checkpoint that the log's witnesses cosigned."
+_LOG_FAULT = "Keep both texts: they may prove that the log shows different trees. Tell the other users of the log."
 _NOTHING = "Nothing has to be done."
 
 # fmt: off
@@ -141,6 +143,16 @@ _ADVICE = {
     Rule.STATUS_LIST_MALFORMED: "Tell the Issuer; nothing else gives the status.",
     Rule.STATUS_LIST_OTHER: "Give the list whose address stands in the claim `status`; `sdcard inspect` shows it.",
     Rule.STATUS_LIST_TIME: "Ask for the present list, without a parameter `time`.",
+    Rule.LOG_PROOF_MISSING: _LOG,
+    Rule.LOG_PROOF: _COPY,
+    Rule.LOG_CHECKPOINT: _COPY,
+    Rule.LOG_POLICY: "Correct the line of the policy; its form is C2SP tlog-policy.",
+    Rule.LOG_UNKNOWN: "If you trust this log, add its key to the policy; the log's operator publishes it.",
+    Rule.LOG_SIGNATURE: _LOG,
+    Rule.LOG_WITNESSES: _LOG,
+    Rule.LOG_INCLUSION: _LOG,
+    Rule.LOG_CONSISTENCY: _LOG_FAULT,
+    Rule.LOG_TILE: _LATER,
     Rule.FETCH_ADDRESS: "--network NETWORK permits an address that you mean, such as 127.0.0.1.",
     Rule.FETCH_ABSENT: "Compare the address with the one that the publisher names.",
     Rule.FETCH_FAILED: "Open the address with another client, and try again later.",

@@ -46,6 +46,7 @@ class Part(StrEnum):
     ACCESS_TOKEN = "access-token"
     AUDIT = "audit"
     CHECKPOINT = "audit-checkpoint"
+    LOG = "log"
     DATABASE = "database"
     FETCHED = "fetched"
 

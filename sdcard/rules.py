@@ -191,6 +191,24 @@ class Rule(StrEnum):
     STATUS_LIST_TIME = ("status-list.time", "Past versions of a status list are not stored.",
                         "Token Status List 8.4", Kind.UNSUPPORTED)
 
+    # -- transparency log ---------------------------------------------------------------------------------------
+    LOG_PROOF_MISSING = ("log.proof-missing", "A proof that the SD-Card is in the transparency log is required.",
+                         "decision 0048")
+    LOG_PROOF = "log.proof-malformed", "Text is not a proof of inclusion in a transparency log.", "C2SP tlog-proof"
+    LOG_CHECKPOINT = ("log.checkpoint-malformed", "Text is not a signed checkpoint of a transparency log.",
+                      "C2SP signed-note, tlog-checkpoint")
+    LOG_POLICY = ("log.policy-malformed", "The policy of logs and witnesses does not have the documented shape.",
+                  "C2SP tlog-policy")
+    LOG_UNKNOWN = "log.unknown", "The policy does not list this transparency log.", "C2SP tlog-policy"
+    LOG_SIGNATURE = ("log.signature", "The log did not sign the checkpoint, or a signature is not valid.",
+                     "C2SP signed-note")
+    LOG_WITNESSES = "log.witnesses", "Too few witnesses cosigned the checkpoint.", "C2SP tlog-policy, tlog-cosignature"
+    LOG_INCLUSION = ("log.inclusion", "The proof does not show that the checkpoint includes the leaf.",
+                     "RFC 9162 2.1.3.2")
+    LOG_CONSISTENCY = ("log.consistency", "The newer checkpoint does not only append to the older one.",
+                       "RFC 9162 2.1.4.2")
+    LOG_TILE = "log.tile", "A tile or bundle does not have the documented shape.", "C2SP tlog-tiles"
+
     FETCH_ADDRESS = "fetch.address", "The address must not be fetched.", "SD-JWT VC (VC-14), RFC 6890"
     FETCH_ABSENT = "fetch.absent", "There is no document at the address.", "RFC 9110 15.5.5"
     FETCH_FAILED = "fetch.failed", "The document at the address could not be fetched.", "SD-JWT VC (VC-14)"

@@ -51,6 +51,9 @@ class Why(StrEnum):
 PLACES: dict[Why, str] = {
     Why.WORK: """
         sdcard/audit_chain.py:ChainVerifier._checkpoints sdcard/audit_chain.py:ChainVerifier._findings
+        sdcard/transparency/tree.py:TileNodes._tiles sdcard/transparency/policy.py:_PolicyLines._logs
+        sdcard/transparency/policy.py:_PolicyLines._witnesses sdcard/transparency/policy.py:_PolicyLines._groups
+        sdcard/transparency/policy.py:_PolicyLines._quorums
         sdcard/conformance/route.py:Route.control sdcard/conformance/services.py:Service.registered
         sdcard/conformance/services.py:Service.known
         sdcard/cards/conversion.py:Losses._found sdcard/cards/conversion.py:Losses._spelt

@@ -65,6 +65,7 @@ COMPARISONS = {
     "issuer_service/db/values.py:in_force_for": BOTH,
     "issuer_service/db/values.py:is_made": BOTH,
     "issuer_service/agents/nonces.py:_check": BOTH,
+    "sdcard/transparency/policy.py:LogPolicy.verify": "a cosignature stays true; one of the future does not count",
     "sdcard/policy/context.py:Agreement.decides": DOCUMENT,
     "sdcard/policy/context.py:Agreement.is_in_force": BOTH,
     "sdcard/publishing.py:represent": BOTH,

@@ -18,7 +18,7 @@ from sdcard.policy.plan import plan_disclosure
 from sdcard.profile import AGENT_SD_JWT_02, SD_CARD
 from sdcard.rules import Rule
 from sdcard.sdjwt.model import DigestAlgorithm, SdJwt, SdJwtWithKeyBinding, to_flattened, to_general
-from vectors import agent_proofs, branches, certificates, issuing, tokens, written
+from vectors import agent_proofs, branches, certificates, issuing, logs, tokens, written
 from vectors.actors import (
     AUDIENCE,
     CARD_SIGNER,
@@ -1299,6 +1299,7 @@ TOPICS = {
     "delegation": (tokens.access_tokens, tokens.delegated_tokens),
     "http": (tokens.headers, tokens.nonces),
     "audit": (tokens.audit_chains,),
+    "log": (logs.proofs, logs.checkpoints),
     "written": (written.written,),
 }
 """Folder → what makes its cases."""

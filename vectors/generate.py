@@ -24,6 +24,7 @@ RULES_PAGE = "docs/rules.md"
 _REGISTRY = "A registry says it about a request to its HTTP API."
 _RECORDS = "It depends on a registry's database."
 _OUTSIDE = "It depends on another system that does not answer, and on no document."
+_BYTES = "Its input is no text."
 _FETCHED = "It is about the address that a document is fetched from."
 NOT_TRIGGERED = {
     **dict.fromkeys(
@@ -51,6 +52,7 @@ NOT_TRIGGERED = {
          Rule.FETCHED_ELSEWHERE),
         _FETCHED,
     ),
+    Rule.LOG_TILE: _BYTES,
 }  # fmt: skip
 """Rules that no document triggers, and why."""
 

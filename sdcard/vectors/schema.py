@@ -228,6 +228,14 @@ KINDS: Final[dict[str, JsonObject]] = {
         _settings({}, {"keys": _JWKS, "checkpoints": _TEXTS, "head": {"anyOf": [_HEAD, {"type": "null"}]}}),
         "result findings",
     ),
+    "log-proof": _kind(
+        "A proof that an SD-Card is in a transparency log; an empty document is an absent proof.",
+        {**_NOW, **_settings({"policy": _TEXT, "issuer_jwt": _TEXT})},
+    ),
+    "log-consistency": _kind(
+        "A checkpoint of a transparency log, after an older one.",
+        {**_NOW, **_settings({"policy": _TEXT, "older": _TEXT, "proof": _TEXTS})},
+    ),
     "write": _kind(
         "A text that this library writes: these inputs make exactly the document.",
         _settings({"writes": _TEXT, "from": _OBJECT}, {"key": _OBJECT}),

@@ -24,6 +24,10 @@ from sdcard.oauth import check_may_act, parse_access_token, verify_access_token
 from sdcard.oauth import parse_credentials as parse_bearer
 from sdcard.possession import verify_possession
 from sdcard.status_list import StatusList, verify_status_list_token
+from sdcard.transparency.notes import parse_hash
+from sdcard.transparency.policy import parse_log_policy
+from sdcard.transparency.proofs import InLog, check_log
+from sdcard.transparency.tree import verify_consistency
 from sdcard.trust import encode_trusted_issuers, verify_trust_list
 from sdcard.vectors.given import Given, UsedNonces, key_of, limits_of, now_of
 
@@ -186,3 +190,26 @@ def run_audit_chain(vector: Given) -> tuple[JsonValue, tuple[Finding, ...]]:
         raise Refused.because(verdict.findings)
     last: JsonObject = {"sequence": verdict.head.sequence, "digest": verdict.head.digest}
     return {"records": verdict.records, "head": last, "confirmed": verdict.vouched}, ()
+
+
+# -- transparency log -------------------------------------------------------------------------------------------------
+
+
+def run_log_proof(vector: Given) -> JsonValue:
+    """Verify a proof of inclusion; return the place of the leaf, and the witnesses."""
+    expected = vector["expectations"]
+    policy = parse_log_policy(expected["policy"])
+    decision = InLog(policy, vector["document"] or None)
+    found = check_log(expected["issuer_jwt"], decision, None, now_of(vector))
+    witnesses: JsonObject = dict(found.witnesses)
+    return {"origin": found.origin, "index": found.index, "size": found.size, "witnesses": witnesses}
+
+
+def run_log_consistency(vector: Given) -> JsonValue:
+    """Verify that a checkpoint continues an older one."""
+    expected, now = vector["expectations"], now_of(vector)
+    policy = parse_log_policy(expected["policy"])
+    newer, older = (policy.verify(text, now).checkpoint for text in (vector["document"], expected["older"]))
+    proof = [parse_hash(one) or b"" for one in expected["proof"]]
+    verify_consistency(older.size, newer.size, proof, older.root, newer.root)
+    return {"origin": newer.origin, "size": newer.size}

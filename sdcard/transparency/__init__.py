@@ -1,0 +1,1 @@
+"""A transparency log with witnesses: tree, checkpoints, policies and proofs."""

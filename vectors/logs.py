@@ -1,0 +1,142 @@
+"""Cases about a small transparency log with three witnesses."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from sdcard.encoding import JsonObject, JsonValue
+from sdcard.jose.algorithms import SignatureAlgorithm
+from sdcard.rules import Rule
+from sdcard.transparency.notes import Checkpoint, KeyType, NoteKey, cosign_checkpoint, encode_base64, sign_checkpoint
+from sdcard.transparency.proofs import LogProof, card_entry
+from sdcard.transparency.tree import MerkleTree, leaf_hash, prove_consistency, prove_inclusion, root_hash
+from vectors.actors import ISSUER, NOW, Actor, claims, header, jwt
+from vectors.case import Case, no
+
+ORIGIN = "registry.example/log"
+LOG = Actor("log", SignatureAlgorithm.EDDSA)
+WITNESSES = {f"w{number}.example": Actor(f"witness {number}", SignatureAlgorithm.EDDSA) for number in (1, 2, 3)}
+LOG_KEY = NoteKey(ORIGIN, KeyType.ED25519, LOG.public_key)
+WITNESS_KEYS = [NoteKey(name, KeyType.COSIGNATURE, actor.public_key) for name, actor in WITNESSES.items()]
+POLICY = f"""# a log with three witnesses
+log {LOG_KEY}
+witness one {WITNESS_KEYS[0]}
+witness two {WITNESS_KEYS[1]} https://w2.example/witness
+witness three\t{WITNESS_KEYS[2]}
+
+group two-of-three 2 one two three
+quorum two-of-three
+"""
+SALT = bytes(range(32))
+CARD = jwt(claims(), header(), ISSUER)
+STANDARD = "C2SP tlog-proof, tlog-checkpoint, tlog-cosignature, tlog-policy"
+
+
+def checkpoint(tree: MerkleTree, *witnesses: str, at: int = NOW, origin: str = ORIGIN) -> Checkpoint:
+    """A signed checkpoint of a tree, with cosignatures."""
+    signed = sign_checkpoint(origin, len(tree), root_hash(tree, len(tree)), LOG)
+    lines = [cosign_checkpoint(signed, name, WITNESSES[name], at) for name in witnesses]
+    return replace(signed, signatures=(*signed.signatures, *lines))
+
+
+def log_with(issuer_jwt: str, size: int = 9, index: int = 5) -> MerkleTree:
+    """A log that has an SD-Card among other leaves."""
+    leaves = [leaf_hash(number.to_bytes(32, "big")) for number in range(size)]
+    leaves[index] = leaf_hash(card_entry(SALT, issuer_jwt))
+    return MerkleTree(leaves)
+
+
+def proof(issuer_jwt: str, *witnesses: str, index: int = 5, **changes: Any) -> LogProof:
+    """A proof that an SD-Card is in that log."""
+    tree = log_with(issuer_jwt, index=index)
+    return LogProof(SALT, index, prove_inclusion(tree, index, len(tree)), str(checkpoint(tree, *witnesses, **changes)))
+
+
+def proofs() -> Iterator[Case]:
+    """Proofs that an SD-Card is in a log."""
+    one, two, three = WITNESSES
+    good = proof(CARD, one, three)
+    text = str(good)
+
+    def case(name: str, rule: Rule, where: str, about: str, document: object, policy: str = POLICY) -> Case:
+        expectations: JsonObject = {"policy": policy, "issuer_jwt": CARD}
+        return no(name, rule, where, about, STANDARD, document, kind="log-proof", expectations=expectations)
+
+    def passes(name: str, about: str, document: object, *witnesses: str, policy: str = POLICY, index: int = 5) -> Case:
+        result: JsonObject = {"origin": ORIGIN, "index": index, "size": 9, "witnesses": dict.fromkeys(witnesses, NOW)}
+        return replace(case(name, Rule.LOG_PROOF, "", about, document, policy), expect=None, result=result)
+
+    yield passes("proof", "two of three witnesses cosigned", text, "one", "three")
+    last = proof(CARD, two, three, index=8)
+    yield passes("proof-of-the-last-leaf", "the path is shorter than that of others", last, "three", "two", index=8)
+    other = str(WITNESS_KEYS[0]).replace("w1", "w9")
+    stranger = good.checkpoint + good.checkpoint.split("\n\n")[1].replace("w1.example", "w9.example")
+    yield passes(
+        "line-unknown", "lines of unknown keys are ignored", replace(good, checkpoint=stranger), "one", "three"
+    )
+    alone = f"log {LOG_KEY}\nquorum none\n"
+    yield passes("quorum-none", "the policy asks for no witness", proof(CARD), policy=alone)
+    too_few = (Rule.LOG_WITNESSES, "log/checkpoint")
+    yield case("witness-alone", *too_few, "one of three witnesses cosigned", proof(CARD, one))
+    again = cosign_checkpoint(checkpoint(log_with(CARD), one), one, WITNESSES[one], NOW + 1)
+    yield case("witness-twice", *too_few, "one witness with two lines", f"{proof(CARD, one)}{again}")
+    yield case("witness-from-the-future", *too_few, "cosigned in 61 s", proof(CARD, one, two, at=NOW + 61))
+    spoilt = str(good).replace("— w3.example ", "— w3.example A", 1)
+    yield case("line-malformed", Rule.LOG_CHECKPOINT, "log/checkpoint", "a line is no base64", spoilt)
+    read = checkpoint(log_with(CARD), one, two)
+    forged = replace(read, signatures=(*read.signatures[:2], read.signatures[2]._replace(signature=bytes(72))))
+    forged_text = replace(good, checkpoint=str(forged))
+    yield case("cosignature", Rule.LOG_SIGNATURE, "log/checkpoint", "a cosignature is not valid", forged_text)
+    unsigned = replace(good, checkpoint=str(replace(read, signatures=read.signatures[1:])))
+    yield case("log-signature-missing", Rule.LOG_SIGNATURE, "log/checkpoint", "the log did not sign", unsigned)
+    elsewhere = proof(CARD, one, two, origin="other.example/log")
+    yield case("log-unknown", Rule.LOG_UNKNOWN, "log/checkpoint/origin", "a log that the policy lacks", elsewhere)
+    excluded = (Rule.LOG_INCLUSION, "log/proof")
+    yield case("card-other", *excluded, "a proof of another SD-Card", proof(CARD + "x.y", one, two))
+    yield case("salt-other", *excluded, "another salt", replace(good, salt=bytes(32)))
+    yield case("index-other", *excluded, "the index of another leaf", replace(good, index=4))
+    yield case("path-short", *excluded, "a hash is missing", replace(good, path=good.path[:-1]))
+    yield case("path-long", *excluded, "a hash too many", replace(good, path=(*good.path, bytes(32))))
+    beyond = replace(good, index=9)
+    yield case("index-beyond", Rule.LOG_INCLUSION, "log/proof/index", "the tree has no such leaf", beyond)
+    yield case("missing", Rule.LOG_PROOF_MISSING, "log/proof", "no proof", "")
+    malformed = (Rule.LOG_PROOF, "log/proof")
+    yield case("salt-missing", *malformed, "no salt", "\n".join(text.split("\n")[:1] + text.split("\n")[2:]))
+    yield case("index-leading-zero", *malformed, "a number with a leading zero", text.replace("index 5", "index 05"))
+    yield case("policy-same-key", Rule.LOG_POLICY, "log/policy/6", "a witness's key twice", text,
+               POLICY.replace("\n\n", f"\nwitness four {WITNESS_KEYS[0]}\n", 1))  # fmt: skip
+    yield case("policy-key-id", Rule.LOG_POLICY, "log/policy/6", "a key with the id of another name", text,
+               POLICY.replace("\n\n", f"\nwitness nine {other}\n", 1))  # fmt: skip
+
+
+def checkpoints() -> Iterator[Case]:
+    """Checkpoints after an older one."""
+    trees = [MerkleTree(leaf_hash(bytes([number])) for number in range(size)) for size in range(9)]
+    forked = MerkleTree([leaf_hash(b"x"), *(leaf_hash(bytes([number])) for number in range(1, 8))])
+    one, two, _ = WITNESSES
+
+    def case(name: str, about: str, old: MerkleTree, new: MerkleTree, path: tuple[bytes, ...]) -> Case:
+        expectations: JsonObject = {
+            "policy": POLICY,
+            "older": str(checkpoint(old, one, two)),
+            "proof": list[JsonValue](map(encode_base64, path)),
+        }
+        document = str(checkpoint(new, one, two))
+        return no(name, Rule.LOG_CONSISTENCY, "log/proof", about, "RFC 9162 2.1.4.2", document,
+                  kind="log-consistency", expectations=expectations)  # fmt: skip
+
+    def passes(name: str, about: str, old: int, new: int) -> Case:
+        made = case(name, about, trees[old], trees[new], prove_consistency(trees[new], old, new))
+        return replace(made, expect=None, result={"origin": ORIGIN, "size": new})
+
+    yield passes("appended", "leaves were appended", 3, 8)
+    yield passes("appended-to-a-full-tree", "a tree of four leaves grew", 4, 7)
+    yield passes("unchanged", "nothing was appended", 5, 5)
+    yield passes("from-nothing", "the older tree is empty", 0, 6)
+    path = prove_consistency(trees[8], 3, 8)
+    yield case("forked", "the first leaf was replaced", trees[3], forked, prove_consistency(forked, 3, 8))
+    yield case("split-view", "two trees of one size", trees[8], forked, ())
+    yield case("rolled-back", "the newer tree is smaller", trees[8], trees[3], path)
+    yield case("path-missing", "no proof", trees[3], trees[8], ())
+    yield case("consistency-path-long", "a hash too many", trees[3], trees[8], (*path, bytes(32)))
+    yield case("consistency-path-short", "a hash is missing", trees[3], trees[8], path[:-1])
