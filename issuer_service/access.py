@@ -29,6 +29,7 @@ from sdcard.paths import value_at
 from sdcard.policy.context import PUBLIC
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
+from sdcard.urls import ENDPOINT_HOST, endpoint_host
 
 TOKEN_PREFIX = "sdcard_"
 """Scanners for leaked secrets recognize a token by it."""
@@ -40,17 +41,6 @@ AGENT = "agent:"
 
 _BASIC = re.compile(r"(?i:basic) +([A-Za-z0-9+/]+=*)")
 _TOKEN_TEXT = re.compile(r"[A-Za-z0-9._~+/-]+=*")
-_HOST = r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])"
-_AUTHORITIES = tuple(
-    re.compile(form, re.IGNORECASE | re.ASCII | re.DOTALL)
-    for form in (
-        rf"(?:https?|wss?|grpcs?|mcp)://(?P<host>{_HOST})(?::(?P<port>[0-9]{{1,5}}))?(?:[/?#].*)?",
-        rf"(?P<host>{_HOST}):(?P<port>[0-9]{{1,5}})",
-    )
-)
-"""A URL, or the host and port of a gRPC target. Anything that readers could take for another host is not one: in
-``dns://a/b`` gRPC connects to ``b``."""
-_MOST_PORT = 65_535
 _TEXT = r"[^\ud800-\udfff]+"
 
 
@@ -87,7 +77,7 @@ _LIMITED: Mapping[Limit, Fact] = {
 _LIMIT_VALUES: Mapping[Limit, re.Pattern[str]] = {
     Limit.AGENT_ID_PREFIXES: re.compile(AGENT_ID),
     Limit.PROVIDER_NAMES: re.compile(_TEXT),
-    Limit.ENDPOINT_HOSTS: re.compile(_HOST, re.IGNORECASE | re.ASCII),
+    Limit.ENDPOINT_HOSTS: re.compile(ENDPOINT_HOST, re.IGNORECASE | re.ASCII),
     Limit.SKILL_IDS: re.compile(_TEXT),
     Limit.CONTEXTS: re.compile(_TEXT),
 }
@@ -291,16 +281,8 @@ def _covers(limit: Limit, permitted: Sequence[str], value: JsonValue) -> bool:
         return False
     if limit is not Limit.ENDPOINT_HOSTS:
         return value in permitted
-    host = _host_of(value)
+    host = endpoint_host(value)
     return host is not None and host in {one.lower() for one in permitted}
-
-
-def _host_of(url: str) -> str | None:
-    for form in _AUTHORITIES:
-        match = form.fullmatch(url)
-        if match and 1 <= int(match.group("port") or 1) <= _MOST_PORT:
-            return match.group("host").lower()
-    return None
 
 
 # -- JWT access tokens of an external authorization server, as registry tokens ----------------------------------------

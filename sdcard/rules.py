@@ -257,6 +257,13 @@ class Rule(StrEnum):
     FETCHED_UNSIGNED = "fetched.unsigned", "The card is not signed: it is not an SD-Card.", "SD-Card 5.1"
     FETCHED_ELSEWHERE = ("fetched.elsewhere", "The card names an endpoint at another host than its own.",
                          "SD-Card 5.1")
+    DOMAIN_HOST = "domain.host", "Control of this host cannot be proved.", "SD-Card 3.3.1 step 2"
+    DOMAIN_PENDING = "domain.pending", "Control of the host was not checked recently.", "SD-Card 3.3.1 step 2"
+    DOMAIN_ABSENT = "domain.absent", "The host publishes no proof.", "SD-Card 3.3.1 step 2"
+    DOMAIN_OTHER = ("domain.other", "The host proves something for another registry, owner, host or key.",
+                    "SD-Card 3.3.1 step 2")
+    DOMAIN_WILDCARD = "domain.wildcard", "The proof is in a DNS wildcard, which names no host.", "RFC 4592 2"
+    DOMAIN_DNS = "domain.dns", "The resolver did not answer.", "RFC 1035 4.1.1"
     CONTEXT_UNKNOWN = "context.unknown", "There is no such disclosure context.", "SD-Card 3.3.1"
     CONTEXT_REPEATED = "context.repeated", "The disclosure context was given twice.", "SD-Card 3.3.1"
     PATH_MALFORMED = "path.malformed", "Text is not a claim path.", "SD-JWT VC 4.6"

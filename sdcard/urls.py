@@ -174,3 +174,38 @@ def _without_dots(path: str) -> str:
     if segments and segments[-1] in {".", ".."}:
         kept.append("")
     return "/" + "/".join(kept)
+
+
+# -- Hosts of endpoints in cards --------------------------------------------------------------------------------------
+
+ENDPOINT_HOST = r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])"
+_ENDPOINTS = tuple(
+    re.compile(form, re.IGNORECASE | re.ASCII | re.DOTALL)
+    for form in (
+        rf"(?:https?|wss?|grpcs?|mcp)://(?P<host>{ENDPOINT_HOST})(?::(?P<port>[0-9]{{1,5}}))?(?:[/?#].*)?",
+        rf"(?P<host>{ENDPOINT_HOST}):(?P<port>[0-9]{{1,5}})",
+    )
+)
+"""A URL, or the host and port of a gRPC target. Anything that readers could take for another host is not one: in
+``dns://a/b`` gRPC connects to ``b``."""
+_DOMAIN = re.compile(
+    r"(?=.{1,240}\Z)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII
+)
+"""A host name (RFC 1123 2.1) in lower case, with room for a label before it. Its last label is no number."""
+
+
+def endpoint_host(url: str) -> str | None:
+    """Return the host of an endpoint in lower case.
+
+    None where readers could read different hosts.
+    """
+    for form in _ENDPOINTS:
+        match = form.fullmatch(url)
+        if match and 1 <= int(match.group("port") or 1) < 65_536:
+            return match.group("host").lower()
+    return None
+
+
+def is_domain_name(host: str) -> bool:
+    """Whether the host is a DNS name in lower case, without a last dot."""
+    return _DOMAIN.fullmatch(host) is not None

@@ -26,8 +26,9 @@ PACKAGES = (*FOLDERS[:-3], "helpers of tests", "benchmarks", "tests", ".ci")
 ROOMS = words("""
     acceleration rules errors limits verification_cache instants profile pairwise encoding paths claim_request salts
     lenient disclosable urls jose trust audit_chain transparency oauth sdjwt key_binding nonces possession status_list
-    dpop delegation_chain cards policy linkability acceptance requesting issuer holder verifier parallel_verifier
-    advice http_auth agent_proof admission publishing vectors conformance io web starlette fastapi testing cli __main__
+    dpop delegation_chain cards domain_control policy linkability acceptance requesting issuer holder verifier
+    parallel_verifier advice http_auth agent_proof admission publishing vectors conformance io web starlette fastapi
+    testing cli __main__
     """)
 """Folders and modules of the core. Each imports from those before it."""
 LAYERS = ("records", "repository", "", "endpoints")
@@ -50,6 +51,7 @@ COLUMNS = {
     "cards": {"card signatures"},
     "card signatures": {"cards", "jose"},
     "policy": {"cards"},
+    "domain_control": {"cards"},
 }
 """What each folder of the two columns, tokens and cards, may know of them."""
 CARDS = {"cards", "card signatures", "policy"}

@@ -18,6 +18,9 @@ from typing import Any
 
 import asyncpg
 import cryptography.exceptions
+import dns.asyncresolver
+import dns.exception
+import dns.resolver
 import httpcore2
 import httpx2
 import jsonschema.exceptions
@@ -46,6 +49,7 @@ from sdcard.errors import Part, Where, foreign_code
 from sdcard.io import http as fetching
 from sdcard.io import key_files
 from sdcard.io.database import open_database
+from sdcard.io.domain_lookups import DomainLookups
 from sdcard.io.egress_policy import LOOPBACK, EgressPolicy
 from sdcard.io.key_files import generate_jwk
 from sdcard.io.registry_client import Registry
@@ -60,6 +64,7 @@ from tests.world import key, key_of
 
 WHERE = Where(Part.KEY)
 NOWHERE = "http://127.0.0.1:9"
+NO_RECORDS = (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer)
 COMMON: list[type[Exception]] = [
     ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError, RecursionError, OverflowError,
     MemoryError, ArithmeticError, AssertionError, NotImplementedError, UnicodeDecodeError, UnicodeEncodeError, EOFError,
@@ -196,6 +201,10 @@ CALLS: dict[str, tuple[list[type[Exception]], Plant]] = {
     "ulid": (all_of(sys.modules["ulid"]) if "ulid" in sys.modules else [], lambda p, f: ulid(p, f)),
     "zlib: status lists": (all_of(zlib), at(status_list, "zlib", lambda: inflate())),
     "zlib: gzip": (all_of(zlib), at(fetching, "zlib", lambda: fetching._inflate(b"x", 10))),
+    "dnspython: a query": (
+        [one for one in all_of(dns.exception, dns.resolver) if not issubclass(one, NO_RECORDS)],
+        at(dns.asyncresolver, "Resolver", lambda: query(), method="resolve"),
+    ),
     "httpx2: a fetch": (HTTP, at(httpx2.AsyncClient, "stream", fetched)),
     "httpx2: a client": (HTTP, at(httpx2, "AsyncClient", fetched)),
     "httpx2: the registry": (HTTP, at(httpx2.Client, "stream", lambda: Registry(NOWHERE, "t", 0.0).nonce())),
@@ -220,6 +229,10 @@ def policy(patch: pytest.MonkeyPatch, fail: Callable[..., Any]) -> Callable[[], 
 
 def read_key(jwk: Any) -> Any:
     return jose_keys.parse_public_jwk(jwk, WHERE)
+
+
+def query() -> Any:
+    return asyncio.run(DomainLookups()._ask("a.example"))
 
 
 def inflate() -> Any:
@@ -319,7 +332,7 @@ def test_a_file_that_cannot_be_written_whole_is_not_there(
 
 WRAPPED = {
     "cryptography", "jwcrypto", "jsonschema", "yaml", "rfc8785", "ulid", "zlib", "gzip", "httpx2", "ssl", "sqlalchemy",
-    "sqlite3", "asyncpg", "orjson", "pybase64", "pkcs11", "sdcard_native",
+    "sqlite3", "asyncpg", "orjson", "pybase64", "pkcs11", "sdcard_native", "dns",
 }  # fmt: skip
 """Tried here, and in ``tests/sdcard/io/test_pkcs11.py``."""
 FRAMES = {

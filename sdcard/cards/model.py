@@ -18,6 +18,8 @@ class Fact(StrEnum):
 
     PROVIDER = "provider"
     """The name of the organisation that runs the agent."""
+    PROVIDER_URL = "provider_url"
+    """A URL of that organisation."""
     ENDPOINT = "endpoint"
     """A URL that clients connect to."""
     SKILL = "skill"

@@ -171,7 +171,7 @@ def test_the_hosts_of_older_cards_are_limited_too(desk: Desk, registry: OpenDesk
 
 @pytest.mark.parametrize("card_format", KNOWN_FORMATS.values(), ids=KNOWN_FORMATS)
 def test_every_format_says_where_it_has_what_limits_are_about(card_format: CardFormat) -> None:
-    assert set(card_format.facts) == set(_LIMITED.values()) == set(Fact)
+    assert set(card_format.facts) == {*_LIMITED.values(), Fact.PROVIDER_URL} == set(Fact)
 
 
 @pytest.mark.parametrize("fact", Fact)

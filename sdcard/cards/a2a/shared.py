@@ -97,6 +97,7 @@ GROUPS: Mapping[str, tuple[ClaimPath, ...]] = frozen(
 FACTS: Mapping[Fact, tuple[ClaimPath, ...]] = frozen(
     {
         Fact.PROVIDER: (path("provider", "organization"),),
+        Fact.PROVIDER_URL: (path("provider", "url"),),
         Fact.ENDPOINT: _both_spellings(
             path("url"), path("supportedInterfaces", None, "url"), path("additionalInterfaces", None, "url")
         ),

@@ -222,7 +222,14 @@ class Dialect:
             units=_UNITS,
             together=_TOGETHER,
             groups=_GROUPS,
-            facts=frozen({Fact.PROVIDER: (), Fact.ENDPOINT: endpoints, Fact.SKILL: (skill_ids,)}),
+            facts=frozen(
+                {
+                    Fact.PROVIDER: (),
+                    Fact.PROVIDER_URL: (path("provider", "url"),),
+                    Fact.ENDPOINT: endpoints,
+                    Fact.SKILL: (skill_ids,),
+                }
+            ),
             found_by=_FOUND_BY,
             names_agent=("agent_id",),
             self_declared="pacr:",
