@@ -13,7 +13,7 @@ GENERIC = "sd-jwt"
 """The manifest's profile of vectors that RFC 9901 and the RFCs beneath it decide."""
 OURS = frozenset({"sd-card"})
 """What a vector needs where the RFCs leave the result to a profile."""
-NOT_ASKED = frozenset({"limits", "status", "unsolicited"})
+NOT_ASKED = frozenset({"limits", "status", "unsolicited", "issuer-checks"})
 """Features that RFC 9901 does not have. No other library is asked about them."""
 CALLERS = frozenset({"trust", "certificates"})
 """Folders of vectors on choosing the Issuer's key. Every library leaves this choice to its caller, or can."""

@@ -11,7 +11,7 @@ cannot be imported then. No other module imports it.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-INTERFACE = 2
+INTERFACE = 3
 """What the functions take and return. A kernel of another number is not used."""
 
 _Json: TypeAlias = dict[str, Any]
@@ -52,7 +52,7 @@ class AcceptedCard(NamedTuple):
 
     Attributes:
         coordinates, point, thumbprint: of the key in ``cnf``.
-        status: the claim of this name; None if absent.
+        status, issuer_checks: the claims of these names; None if absent.
         hidden, emptied: as in ``ProcessedPayload``.
     """
 
@@ -69,6 +69,7 @@ class AcceptedCard(NamedTuple):
     token_id: str | None
     card_format: str | None
     status: Any
+    issuer_checks: Any
     hidden: int
     emptied: list[Place]
 

@@ -14,6 +14,7 @@ from sdcard.acceleration import REQUIRED
 from sdcard.encoding import JsonObject, JsonValue, encode_json
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import MAX_SKEW, Instant, is_instant, read_numeric_date
+from sdcard.issuer_checks import are_checks, check_codes, missing_checks, read_issuer_checks
 from sdcard.jose.claims import (
     check_addressed,
     check_already_issued,
@@ -26,7 +27,7 @@ from sdcard.jose.claims import (
 from sdcard.jose.jws import Batch, parse_jws, verify_jws
 from sdcard.jose.keys import PUBLISHED_KEYS, PublicKey, check_not_published, p256_key
 from sdcard.limits import DEFAULT_LIMITS, Limits
-from sdcard.profile import CNF, NEVER_SELECTIVE, RESERVED_AT_TOP, SD_CARD, Profile
+from sdcard.profile import CNF, ISSUER_CHECKS, NEVER_SELECTIVE, RESERVED_AT_TOP, SD_CARD, Profile
 from sdcard.rules import Rule
 from sdcard.sdjwt.model import SdJwt
 from sdcard.sdjwt.verification import ProcessedPayload, ReadPayload, process_payload
@@ -54,6 +55,7 @@ class Acceptance:
         clock_skew: permitted difference of an Issuer's clock in seconds, at most 60.
         published_keys: thumbprints of keys that anyone can sign with. They are refused as Issuer and Holder keys.
         max_lifetime: the most seconds from ``iat`` to ``exp``; None for no bound.
+        required_checks: codes of checks that the Issuer must confirm, such as ``domain``.
     """
 
     issuers: TrustedIssuers
@@ -62,12 +64,14 @@ class Acceptance:
     published_keys: frozenset[str] = PUBLISHED_KEYS
     limits: Limits = DEFAULT_LIMITS
     max_lifetime: int | float | None = None
+    required_checks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if isinstance(self.clock_skew, str | bool) or not 0 <= self.clock_skew <= MAX_SKEW:
             raise Misuse(f"a clock skew is 0 to {MAX_SKEW} seconds")
         if self.max_lifetime is not None and (not is_instant(self.max_lifetime) or not self.max_lifetime):
             raise Misuse("a longest lifetime is a number of seconds above 0")
+        check_codes(self.required_checks)
 
 
 class VerifiedSdJwt(NamedTuple):
@@ -104,6 +108,7 @@ class IssuedSdCard(NamedTuple):
         token_id: ``jti``; None if absent.
         card_format: the claim of this name; None if absent.
         status: the claim of this name, or nothing.
+        issuer_checks: the codes in the claim of this name; None if absent.
     """
 
     issuer: str
@@ -117,6 +122,7 @@ class IssuedSdCard(NamedTuple):
     token_id: str | None
     card_format: str | None
     status: tuple[JsonValue, ...]
+    issuer_checks: tuple[str, ...] | None
     verified: VerifiedSdJwt
 
     @property
@@ -178,18 +184,23 @@ def check_issued(
     entry = None if cache is None else _entry_of(sd_jwt, acceptance)
     known: _CacheEntry | None = cache.find(entry) if cache is not None else None
     if known is not None and issuers.key_for(known.issued.issuer, known.header, now) == known.issuer_key:
-        return _check_again(known, acceptance, now, audience)
-    limits = acceptance.limits
-    read = (
-        acceleration.read_sd_jwt(sd_jwt.issuer_jwt, sd_jwt.disclosures, limits.json_depth, limits.digests)
-        if batch is None
-        else batch.read()
-    )
-    made = None if read is None else _accept(read, sd_jwt, acceptance, now, audience, batch)
-    made = made or _check_rules(sd_jwt, acceptance, now, audience, cache, batch)
-    if cache is not None:
-        cache.store(entry, made, _size_of(made.issued))
-    return made.issued
+        issued = _check_again(known, acceptance, now, audience)
+    else:
+        limits = acceptance.limits
+        read = (
+            acceleration.read_sd_jwt(sd_jwt.issuer_jwt, sd_jwt.disclosures, limits.json_depth, limits.digests)
+            if batch is None
+            else batch.read()
+        )
+        made = None if read is None else _accept(read, sd_jwt, acceptance, now, audience, batch)
+        made = made or _check_rules(sd_jwt, acceptance, now, audience, cache, batch)
+        if cache is not None:
+            cache.store(entry, made, _size_of(made.issued))
+        issued = made.issued
+    required = acceptance.required_checks
+    if required and (missing := missing_checks(issued.issuer_checks, required)):
+        raise Refused.because(missing)
+    return issued
 
 
 def is_known(sd_jwt: SdJwt, acceptance: Acceptance, cache: VerificationCache | None) -> bool:
@@ -225,15 +236,15 @@ def _accept(
     if found is None:
         return None
     issuer, subject, issued_at, expires_at, coordinates, point, thumbprint, vct, *others, hidden, emptied = found
-    not_before, named, token_id, card_format, status = others
-    if vct not in profile.accepted_vcts:
+    not_before, named, token_id, card_format, status, codes = others
+    if vct not in profile.accepted_vcts or not (codes is None or are_checks(codes)):
         return None
     holder_key = p256_key(coordinates, point, thumbprint)
     check_not_published(holder_key, acceptance.published_keys, _KEY)
     processed = ReadPayload(read, sd_jwt.disclosures, hidden, frozenset(emptied))
     audiences = () if named is None else (named,)
     statuses = () if status is None else (status,)
-    of_card = not_before, audiences, token_id, card_format, statuses
+    of_card = not_before, audiences, token_id, card_format, statuses, None if codes is None else tuple(codes)
     verified = VerifiedSdJwt(processed, sd_jwt)
     issued = IssuedSdCard(issuer, subject, issued_at, expires_at, holder_key, vct, *of_card, verified)
     return _CacheEntry(header, key, issued)
@@ -273,6 +284,7 @@ def _check_rules(
         token_id=required_text(claims, "jti", _WHERE) if "jti" in claims else None,
         card_format=check_text(claims, "card_format") if "card_format" in claims else None,
         status=(claims["status"],) if "status" in claims else (),
+        issuer_checks=read_issuer_checks(claims) if ISSUER_CHECKS in claims else None,
         verified=VerifiedSdJwt(processed, sd_jwt),
     )
     return _CacheEntry(jws.header, key, issued)

@@ -11,6 +11,7 @@ from sdcard.cards.detect import KNOWN_FORMATS
 from sdcard.cards.model import Fact
 from sdcard.claim_request import ClaimRequest
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
+from sdcard.issuer_checks import check_codes, missing_checks
 from sdcard.paths import ClaimPath, value_at
 from sdcard.requesting import is_shown
 from sdcard.rules import Rule
@@ -20,20 +21,25 @@ from sdcard.verifier import VerifiedCard
 
 @dataclass(frozen=True, slots=True)
 class Required:
-    """Claims and skills that an admitted card must show; at least one.
+    """Claims and skills that a card must show, and checks of its Issuer.
+
+    At least one is required.
 
     Attributes:
         claims: each must show something, see ``is_shown``.
         skills: ids of skills that must be shown.
+        checks: codes of checks that the Issuer must confirm, such as ``domain``.
     """
 
     claims: ClaimRequest
     skills: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.skills, tuple) or not all(isinstance(one, str) and one for one in self.skills):
             raise Misuse("required skills are a tuple of ids")
-        if not self.claims.entries and not self.skills:
+        check_codes(self.checks)
+        if not self.claims.entries and not self.skills and not self.checks:
             raise Misuse("nothing is required; if that is meant, say NothingRequired and why")
 
 
@@ -88,8 +94,8 @@ def check_admission(card: VerifiedCard, policy: AdmissionPolicy) -> None:
     """Refuse a verified card that the policy does not admit, with all reasons.
 
     Raises:
-        Refused: ``issuer.unknown``, ``policy.format``, ``policy.claim-missing`` and ``policy.skill-missing``, each at
-            its place. A withheld and an absent claim cannot be told apart.
+        Refused: ``issuer.unknown``, ``policy.format``, ``policy.claim-missing``, ``policy.skill-missing`` and
+            ``policy.check-missing``, each at its place. A withheld and an absent claim cannot be told apart.
     """
     findings: list[Finding] = []
     if card.issuer not in policy.issuers.keys:
@@ -116,7 +122,7 @@ def _missing(card: VerifiedCard, required: Required) -> list[Finding]:
     skills = [
         Finding(Rule.POLICY_SKILL, where, f"Required: {skill}.") for skill in required.skills if skill not in shown
     ]
-    return claims + skills
+    return claims + skills + missing_checks(card.issuer_checks, required.checks)
 
 
 def _place(path: ClaimPath) -> tuple[str | int, ...]:

@@ -207,6 +207,7 @@ _ADVICE = {
     Rule.POLICY_FORMAT: "Register the card in a format that this Verifier admits.",
     Rule.POLICY_CLAIM: "Show the claim too: `sdcard present --path`.",
     Rule.POLICY_SKILL: "Show the skill too: `sdcard present --path`.",
+    Rule.POLICY_CHECK: "Ask the registry for this check, then renew the SD-Cards: `sdcard agents renew`.",
     Rule.REQUEST: "Correct the request at this place; /openapi.json describes it.",
     Rule.REQUEST_TARGET: "Compare the address: --registry is the root of the registry; /openapi.json lists the paths.",
     Rule.REQUEST_METHOD: "/openapi.json lists the methods of this path.",

@@ -378,6 +378,7 @@ def _expectations(challenge: Challenge, challenges: ChallengeRecord, called: Cal
         published_keys=called.published_keys,
         limits=called.limits,
         max_lifetime=called.max_lifetime,
+        required_checks=called.required_checks,
     )
 
 

@@ -8,19 +8,21 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from sdcard.acceleration import NativeSigner
 from sdcard.disclosable import Treatment
 from sdcard.encoding import JsonObject, check_containers
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
+from sdcard.issuer_checks import issuer_checks_claim
 from sdcard.jose.jws import InMemorySigner, Signer, complete, encode_header, join_signature, native_signer
 from sdcard.jose.keys import PublicKey
 from sdcard.limits import DEFAULT_LIMITS, MOST_CONTAINERS, Limits
 from sdcard.pairwise import code_of
 from sdcard.policy.context import ISSUING_STEP, Agreement
 from sdcard.policy.plan import DisclosurePlan
-from sdcard.profile import CNF, SD_ALG
+from sdcard.profile import CNF, ISSUER_CHECKS, SD_ALG
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
 from sdcard.sdjwt.issuance import write_signing_input
@@ -210,6 +212,7 @@ def prepare_sd_card(
     validity: Validity,
     salts: SaltSource,
     status: StatusReference | None = None,
+    checks: tuple[str, ...] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> PreparedSdCard:
     """Prepare an SD-Card without its signature.
@@ -224,6 +227,8 @@ def prepare_sd_card(
         holder_key: becomes ``cnf.jwk``, with exactly the members that RFC 7638 requires.
         validity: becomes ``iat`` and ``exp``; an SD-Card ends no later than the agreement of its plan.
         status: becomes the ``status`` claim; None without a status list.
+        checks: codes of what the Issuer checked, such as ``possession``. They become the claim ``issuer_checks``,
+            sorted. An empty tuple says that nothing was checked; None writes no claim.
         limits: of Holders and Verifiers; nothing larger is issued.
 
     Raises:
@@ -232,7 +237,7 @@ def prepare_sd_card(
         Misuse: for a malformed ``agent_id``, and for a profile that requires a claim that is not written here.
     """
     signing_input, _, disclosures, validity = _prepare(
-        issuer, plan, agent_id, holder_key, validity, salts, status, limits
+        issuer, plan, agent_id, holder_key, validity, salts, status, checks, limits
     )
     return PreparedSdCard(
         signing_input.encode("ascii"),
@@ -255,6 +260,7 @@ def _prepare(
     validity: Validity,
     salts: SaltSource,
     status: StatusReference | None,
+    checks: tuple[str, ...] | None,
     limits: Limits,
     signer: NativeSigner | None = None,
 ) -> tuple[str, str | None, tuple[str, ...], Validity]:
@@ -278,6 +284,8 @@ def _prepare(
     }
     if status is not None:
         claims["status"] = status.to_claim()
+    if checks is not None:
+        claims[ISSUER_CHECKS] = issuer_checks_claim(checks)
     if not claims.keys() >= profile.required:
         _check_complete(profile.required - claims.keys(), plan)
     code = code_of(agent_id)
@@ -325,12 +333,13 @@ def issue_sd_card(
     validity: Validity,
     salts: SaltSource,
     status: StatusReference | None = None,
+    checks: tuple[str, ...] | None = None,
 ) -> SdCard:
     """Prepare and sign an SD-Card in one step. Arguments as in ``prepare_sd_card``."""
     if signer.public_key != issuer.key:
         raise Misuse("the signer does not hold the Issuer's key")
     signing_input, signature, disclosures, validity = _prepare(
-        issuer, plan, agent_id, holder_key, validity, salts, status, DEFAULT_LIMITS, native_signer(signer)
+        issuer, plan, agent_id, holder_key, validity, salts, status, checks, DEFAULT_LIMITS, native_signer(signer)
     )
     sd_jwt = SdJwt(complete(signing_input, signature, signer), disclosures)
     return SdCard(sd_jwt, plan.context, plan.discloses, holder_key, validity, status, f"agent:{agent_id}")
@@ -345,6 +354,7 @@ def prepare_batch(
     validity: Validity,
     salts: SaltSource,
     statuses: Sequence[StatusReference] = (),
+    checks: tuple[str, ...] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> tuple[PreparedSdCard, ...]:
     """Prepare one SD-Card for each plan and Holder key, in this order.
@@ -354,6 +364,7 @@ def prepare_batch(
     Args:
         agent_id: one for all SD-Cards, or one for each: a pairwise id for a context or SD-Card.
         statuses: one for each SD-Card, all different; or none without a status list.
+        checks: the same for all SD-Cards, so that they tell no context.
 
     Raises:
         Refused: ``key.repeated``, at the number of the second key, because a key identifies its Holder (RFC 9901 10.1).
@@ -370,10 +381,9 @@ def prepare_batch(
     ids = [agent_id] * len(pairs) if isinstance(agent_id, str) else agent_id
     if len(ids) != len(pairs):
         raise Misuse("a Batch has one id for all its SD-Cards, or one for each")
+    prepare = partial(prepare_sd_card, issuer, validity=validity, salts=salts, checks=checks, limits=limits)
     return tuple(
-        prepare_sd_card(
-            issuer, plan, agent_id=one, holder_key=key, validity=validity, salts=salts, status=status, limits=limits
-        )
+        prepare(plan, agent_id=one, holder_key=key, status=status)
         for (plan, key), one, status in zip(pairs, ids, statuses or itertools.repeat(None, len(pairs)), strict=True)
     )
 

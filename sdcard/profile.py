@@ -23,8 +23,11 @@ SD_HASH = "sd_hash"
 INTERACTION_ID = "interaction_id"
 """RFC 9901 4.3; the last one is SD-Card 5.2.2."""
 
-NEVER_SELECTIVE = frozenset({"iss", "nbf", "exp", "cnf", "vct", "vct#integrity", "aka_vcts", "status"})
-"""SD-JWT VC 2.2.2.2, sub-claims included (VC-5)."""
+ISSUER_CHECKS = "issuer_checks"
+"""Our own claim; see ``sdcard.issuer_checks``."""
+
+NEVER_SELECTIVE = frozenset({"iss", "nbf", "exp", "cnf", "vct", "vct#integrity", "aka_vcts", "status", ISSUER_CHECKS})
+"""SD-JWT VC 2.2.2.2, sub-claims included (VC-5). No Holder may hide what the Issuer checked."""
 
 RESERVED_AT_TOP = NEVER_SELECTIVE | {"sub", "aud", "iat", "jti", SD_ALG, "card_format"}
 """A card member with such a name would have another meaning as a claim (SD-Card T-30)."""

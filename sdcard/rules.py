@@ -284,6 +284,8 @@ class Rule(StrEnum):
     POLICY_FORMAT = "policy.format", "The card's format is not admitted here.", "policy"
     POLICY_CLAIM = "policy.claim-missing", "A required claim was not disclosed.", "policy"
     POLICY_SKILL = "policy.skill-missing", "A required skill was not disclosed.", "policy"
+    POLICY_CHECK = ("policy.check-missing", "The Issuer does not confirm a check that is required here.",
+                    "policy, decision 0045")
 
     # -- registry -----------------------------------------------------------------------------------------------
     REQUEST = "request.malformed", "The request does not have the documented shape.", "registry"

@@ -96,7 +96,14 @@ class FakeRegistry:
         self.trust = TrustedIssuers.of(issuer, self._signer.public_key)
 
     def issue(
-        self, document: JsonObject, context: str, holder_key: PublicKey, *, lifetime: int = 7 * _DAY, age: int = 0
+        self,
+        document: JsonObject,
+        context: str,
+        holder_key: PublicKey,
+        *,
+        lifetime: int = 7 * _DAY,
+        age: int = 0,
+        checks: tuple[str, ...] | None = None,
     ) -> str:
         """Issue an SD-Card for a context to the key of an agent.
 
@@ -104,6 +111,7 @@ class FakeRegistry:
             document: the agent card.
             lifetime: seconds from its issuance until it expires.
             age: seconds since its issuance.
+            checks: the codes in ``issuer_checks``, such as ``domain``; None writes no claim.
         """
         issued_at = int(self._clock.now()) - age
         self._issued.append(len(self._issued))
@@ -116,6 +124,7 @@ class FakeRegistry:
             validity=Validity(issued_at, issued_at + lifetime),
             salts=SystemSalts(),
             status=StatusReference(f"{self.issuer}/status/1", self._issued[-1]),
+            checks=checks,
         )
         return str(card)
 

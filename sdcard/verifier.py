@@ -95,6 +95,7 @@ class VerifiedCard(PartialCard):
         not_before: ``nbf``, in Unix seconds; None if absent.
         audience: the names in ``aud``, the Verifier included; empty if absent.
         token_id: ``jti``; None if absent.
+        issuer_checks: codes of what the Issuer checked before it signed; None if it does not say.
         hidden: the number of digests without a Disclosure: decoys and withheld members, which cannot be told apart.
         requested: the claims that the Verifier asked for.
     """
@@ -113,6 +114,7 @@ class VerifiedCard(PartialCard):
     not_before: Instant | None = None
     audience: tuple[str, ...] = ()
     token_id: str | None = field(default=None, repr=False)
+    issuer_checks: tuple[str, ...] | None = None
 
     @property
     def undisclosed(self) -> tuple[ClaimPath, ...]:
@@ -291,6 +293,7 @@ def verified_card(
         not_before=issued.not_before,
         audience=issued.audience,
         token_id=issued.token_id,
+        issuer_checks=issued.issuer_checks,
         hidden=processed.hidden,
         requested=expectations.requested,
     )

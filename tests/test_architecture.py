@@ -24,9 +24,10 @@ PACKAGES = (*FOLDERS[:-3], "helpers of tests", "benchmarks", "tests", ".ci")
 """Each imports from those before it. Helpers of tests are for benchmarks too; tests are for nobody."""
 
 ROOMS = words("""
-    acceleration rules errors limits verification_cache instants profile pairwise encoding paths claim_request salts
-    lenient disclosable urls jose trust audit_chain transparency oauth sdjwt key_binding nonces possession status_list
-    dpop delegation_chain cards domain_control policy linkability acceptance requesting issuer holder verifier
+    acceleration rules errors limits verification_cache instants profile pairwise encoding paths claim_request
+    issuer_checks salts lenient disclosable urls jose trust audit_chain transparency oauth sdjwt key_binding nonces
+    possession status_list dpop delegation_chain cards domain_control policy linkability acceptance requesting issuer
+    holder verifier
     parallel_verifier advice http_auth agent_proof admission publishing vectors conformance io web starlette fastapi
     testing cli __main__
     """)

@@ -124,7 +124,9 @@ HEADER = {*("alg", "typ", "kid", "crit", "jwk", "jku", "x5u", "x5c", "x5t", "x5t
 REGISTERED = {"iss", "sub", "aud", "exp", "nbf", "iat", "jti"}
 """RFC 7519 4.1."""
 DEFINED: dict[str, set[str]] = {
-    "SD-Card": REGISTERED | {"vct", "vct#integrity", "aka_vcts", "cnf", "status", "_sd", "_sd_alg", "card_format"},
+    "SD-Card": REGISTERED
+    | {"vct", "vct#integrity", "aka_vcts", "cnf", "status", "_sd", "_sd_alg", "card_format"}
+    | {"issuer_checks"},
     "KB-JWT": {"iat", "aud", "nonce", "sd_hash", "exp", "nbf", "interaction_id", "iss", "sub", "jti"},
     "DPoP proof": {"jti", "htm", "htu", "iat", "ath", "nonce", "exp", "nbf", "iss", "aud", "sub"},
     "access token": REGISTERED

@@ -574,6 +574,42 @@ def sd_cards() -> Iterator[Case]:
               needs=OURS)  # fmt: skip
     yield from _statuses()
     yield from _contexts()
+    yield from _issuer_checks()
+
+
+def _issuer_checks() -> Iterator[Case]:
+    """Vary ``issuer_checks``, and what a Verifier requires of it."""
+    section = "docs/decisions/0045"
+    needs = (*OURS, "issuer-checks")
+    good: dict[str, list[JsonValue]] = {"all": ["approved", "domain", "possession"], "none": [],
+                                        "unknown": ["audited-2027", "domain"]}  # fmt: skip
+    for name, codes in good.items():
+        shown = claims(issuer_checks=codes)
+        yield yes(f"checks-{name}", shown, "codes of what the Issuer checked", section, sd_jwt(shown), needs=needs)
+    bad: dict[str, tuple[Rule, JsonValue]] = {
+        "null": (Rule.CLAIM_TYPE, None), "string": (Rule.CLAIM_TYPE, "domain"), "object": (Rule.CLAIM_TYPE, {}),
+        "number": (Rule.CLAIM_TYPE, ["domain", 1]), "repeated": (Rule.CLAIM_VALUE, ["domain", "domain"]),
+        "upper-case": (Rule.CLAIM_VALUE, ["Domain"]), "host": (Rule.CLAIM_VALUE, ["agent.example"]),
+        "empty-code": (Rule.CLAIM_VALUE, [""]), "long": (Rule.CLAIM_VALUE, ["a" * 33]),
+        "many": (Rule.CLAIM_VALUE, [f"a{number}" for number in range(17)]),
+    }  # fmt: skip
+    for name, (rule, value) in bad.items():
+        yield no(f"checks-{name}", rule, "issuer-jwt/issuer_checks", "`issuer_checks` is no list of codes", section,
+                 sd_jwt(claims(issuer_checks=value)), needs=needs)  # fmt: skip
+    hidden, inside = claim("issuer_checks", ["domain"]), element("domain")
+    for name, document in {
+        "selective": sd_jwt(claims(_sd=[digest(hidden)]), hidden),
+        "selective-code": sd_jwt(claims(issuer_checks=[{"...": digest(inside)}]), inside),
+    }.items():
+        yield no(f"checks-{name}", Rule.CLAIM_NOT_IN_CLEAR, "issuer-jwt/issuer_checks",
+                 "`issuer_checks` can be withheld", section, document, needs=needs)  # fmt: skip
+    approved = claims(issuer_checks=["approved", "domain"])
+    yield yes("checks-required", approved, "what the Verifier requires was checked", section, sd_jwt(approved),
+              expectations={"required_checks": ["domain", "approved"]}, needs=needs)  # fmt: skip
+    for name, given in {"missing": approved, "nothing": claims(issuer_checks=[]), "unsaid": claims()}.items():
+        yield no(f"checks-required-{name}", Rule.POLICY_CHECK, "issuer-jwt/issuer_checks",
+                 "the Verifier requires a check that the Issuer does not confirm", section, sd_jwt(given),
+                 expectations={"required_checks": ["possession"]}, needs=needs)  # fmt: skip
 
 
 def _confirmations() -> Iterator[Case]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from sdcard.cards.detect import read_card
@@ -205,7 +206,7 @@ def issued(card: JsonObject) -> Iterator[Case]:
         "exp": NOW + 3600,
     }
 
-    def golden(name: str, about: str, context: str, *holders: Actor, status: JsonValue = None) -> Case:
+    def golden(name: str, about: str, context: str, *holders: Actor, status: JsonValue = None, **checks: Any) -> Case:
         salts, uri = Recorded(f"issue {name}"), "https://registry.example/status/1"
         keys = [one.public_key for one in holders]
         statuses = [StatusReference(uri, number) for number in range(len(keys))] if status else []
@@ -217,6 +218,7 @@ def issued(card: JsonObject) -> Iterator[Case]:
             validity=Validity(NOW - 3600, NOW + 3600),
             salts=salts,
             statuses=statuses,
+            **checks,
         )
         texts: list[JsonValue] = [
             str(SdJwt(join_signature(one.signing_input, ISSUER.sign(one.signing_input)), one.disclosures))
@@ -238,12 +240,15 @@ def issued(card: JsonObject) -> Iterator[Case]:
                 "holder_keys": [one.jwk for one in holders],
                 "salts": salts.drawn,
                 **more,
+                **{name: [*codes] for name, codes in checks.items()},
             },
+            needs=("issuer-checks",) if checks else (),
         )
 
     for context in ("public", "internal", "full"):
         yield golden(context, f"an SD-Card for *{context}*", context, HOLDER)
     yield golden("batch", "a Batch of two, each with its status", "public", HOLDER, STRANGER, status=True)
+    yield golden("checks", "an SD-Card with what its Issuer checked", "public", HOLDER, checks=("possession", "domain"))
 
     def refused(name: str, rule: Rule, where: str, about: str, *holders: Actor, **more: Any) -> Case:
         salts = [encode_base64url(FixedSalts(f"issue {number}").draw(1)) for number in range(99)]
@@ -555,6 +560,23 @@ def admitted() -> Iterator[Case]:
         claims=[],
         skills=["plan"],
     )
+    checked = SdJwt(sd_jwt(claims(_sd=[digest(skills)], issuer_checks=["domain"])).issuer_jwt, (skills,))
+    for name, codes in (("check", ["domain"]), ("check-absent", ["approved", "domain"])):
+        is_good = len(codes) == 1
+        yield replace(
+            case(
+                name,
+                "it requires checks of the Issuer",
+                checked,
+                None if is_good else Rule.POLICY_CHECK,
+                "" if is_good else "issuer-jwt/issuer_checks",
+                claims=[],
+                skills=[],
+                checks=codes,
+            ),
+            claims={**good, "issuer_checks": ["domain"]} if is_good else None,
+            needs=("issuer-checks",),
+        )
     yield no(
         "complete-incomplete",
         Rule.CARD_INCOMPLETE,

@@ -166,6 +166,7 @@ async function checkClaims(options, profile, report, found, whyNot) {
     for (const name of ["iss", "sub"]) textClaim(claims, name, "issuer-jwt");
     for (const name of ["iat", "exp"]) numericDate(claims.get(name), `issuer-jwt/${name}`);
     if (claims.has("card_format")) textClaim(claims, "card_format", "issuer-jwt");
+    readIssuerChecks(claims);
   }, noProfile);
 }
 

@@ -7,6 +7,7 @@ from issuer_service.audit.records import AuditEvent, Possession, Supersedes
 from issuer_service.discovery.records import DiscoveryRow
 from issuer_service.status.records import CardRow
 from sdcard.errors import Where
+from sdcard.issuer_checks import IssuerCheck
 
 KEPT_SECONDS = 86_400
 """How long a response is stored for retries."""
@@ -157,6 +158,7 @@ class RegistrationRow:
         possession: whether the agent proved possession of these keys.
         nonce: the nonce of the proofs, which is consumed.
         supersedes: what happens to the agent's earlier SD-Cards.
+        checks: the codes in ``issuer_checks`` of the SD-Cards.
         made_from: the Batch that must still be the agent's last; None for any.
         answer: the response that a retry with the same Idempotency-Key receives.
         discovery: the agent's discovery entries, which replace all earlier ones.
@@ -181,6 +183,7 @@ class RegistrationRow:
     possession: Possession = Possession.NOT_PROVEN
     nonce: IssuedNonce | None = None
     supersedes: Supersedes = Supersedes.RUN_OUT
+    checks: tuple[IssuerCheck, ...] = ()
     made_from: str | None = None
     answer: StoredResponse | None = None
     discovery: tuple[DiscoveryRow, ...] = ()

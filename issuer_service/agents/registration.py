@@ -21,7 +21,7 @@ from issuer_service.agents.nonces import recognize_nonce_of
 from issuer_service.agents.reading import Registration, Terms, read_registration
 from issuer_service.agents.records import IssuedNonce, KeyRow, RegistrationRow
 from issuer_service.agents.schemas import REQUEST, AgreementShown, CardIssued, Registered, StatusShown
-from issuer_service.audit.records import AuditEvent, Possession, Supersedes
+from issuer_service.audit.records import AuditEvent, Possession, Supersedes, checks_of
 from issuer_service.container import Bounds, Container
 from issuer_service.discovery.records import Audience, DiscoveryRow
 from issuer_service.keys.repository import KeyNotInUse, KeyUse
@@ -219,6 +219,7 @@ def issue_batch(
         validity=rounded_validity(now, container.lifetime),
         salts=container.salts,
         statuses=[StatusReference(list_uri(container, entry.list_id), entry.index) for entry in statuses],
+        checks=checks_of(change.possession),
         limits=container.limits,
     )
     cards = [one.signed_by(signer) for one in prepared]
@@ -358,6 +359,7 @@ def _row(
         possession=change.possession,
         nonce=change.nonce,
         supersedes=registration.supersedes,
+        checks=checks_of(change.possession),
         made_from=change.made_from,
         interaction_id=registration.interaction_id,
     )

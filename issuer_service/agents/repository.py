@@ -317,5 +317,6 @@ def audit_row(new: RegistrationRow, bound: Sequence[str], rows: Mapping[str, Seq
         interaction_id=new.interaction_id,
         possession=new.possession,
         supersedes=new.supersedes,
+        checks=" ".join(sorted(new.checks)),
         written=written,
     )

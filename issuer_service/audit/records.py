@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from sdcard.encoding import JsonObject
 from sdcard.errors import Finding
+from sdcard.issuer_checks import IssuerCheck
 
 # -- Changes of a transaction to the tables, for its audit record -----------------------------------------------------
 
@@ -127,6 +128,11 @@ class Possession(StrEnum):
     NOT_PROVEN = "not-proven"
 
 
+def checks_of(possession: Possession) -> tuple[IssuerCheck, ...]:
+    """Return the codes of what was checked, for ``issuer_checks`` of new SD-Cards."""
+    return (IssuerCheck.POSSESSION,) if possession is Possession.PROVEN else ()
+
+
 @dataclass(frozen=True, slots=True)
 class AuditRow:
     """An event of the audit record: names and times, never a value of a card.
@@ -142,6 +148,7 @@ class AuditRow:
         interaction_id: the interaction that the caller named (SDC-13).
         possession: for issuance, whether the agent proved possession of the keys.
         supersedes: for issuance, what happened to earlier SD-Cards.
+        checks: for issuance, the codes in ``issuer_checks`` of the SD-Cards, sorted, with spaces between them.
         written: the rows that the transaction wrote and deleted. The record contains their digests.
     """
 
@@ -154,6 +161,7 @@ class AuditRow:
     interaction_id: str | None = None
     possession: Possession | None = None
     supersedes: Supersedes | None = None
+    checks: str | None = None
     written: WrittenRows = NOTHING
 
 

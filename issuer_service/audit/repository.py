@@ -24,7 +24,7 @@ from sdcard.rules import Rule
 _log = logging.getLogger(__name__)
 
 CHAIN = 1
-_OPTIONAL = ("interaction_id", "possession", "supersedes", "state")
+_OPTIONAL = ("interaction_id", "possession", "supersedes", "checks", "state")
 """Members that a record has or has not. Those that come later leave old digests alone."""
 _NO_OPTIONAL = dict.fromkeys(_OPTIONAL)
 _DEPTH = 4
@@ -47,6 +47,7 @@ _RECORDS = select(
     audit.c.interaction_id,
     audit.c.possession,
     audit.c.supersedes,
+    audit.c.checks,
     audit.c.state,
     audit.c.previous,
     audit.c.digest,

@@ -163,6 +163,7 @@ audit = Table(
     Column("possession", StoredText(16)),
     Column("supersedes", StoredText(16)),
     Column("state", StoredText()),
+    Column("checks", StoredText()),
     Index(
         "ix_audit_interaction_id",
         "interaction_id",

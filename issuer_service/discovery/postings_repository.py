@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from issuer_service.agents.records import RegistrationRow
-from issuer_service.audit.records import FOUND, NEVER, AuditEvent, AuditRow, Row, StatusRun, WrittenRows
+from issuer_service.audit.records import FOUND, NEVER, AuditEvent, AuditRow, Possession, Row, StatusRun, WrittenRows
 from issuer_service.audit.repository import append_all
 from issuer_service.db.tables import agents, cards, discovery_cards, discovery_postings, secrets
 from issuer_service.discovery.records import Audience, RenewalRow, SourceRow
@@ -138,6 +138,7 @@ def sources(connection: Connection, positions: Sequence[int]) -> list[SourceRow]
             discovery_cards.c.holder_key,
             agents.c.card_format,
             agents.c.card,
+            agents.c.possession,
         )
         .join(agents, agents.c.agent_id == discovery_cards.c.agent_id)
         .where(discovery_cards.c.position.in_(positions))
@@ -152,8 +153,9 @@ def sources(connection: Connection, positions: Sequence[int]) -> list[SourceRow]
             holder_key,
             card_format,
             card,
+            Possession(possession or Possession.NOT_PROVEN),
         )
-        for position, agent_id, batch_id, context, partner, disclose, holder_key, card_format, card in (
+        for position, agent_id, batch_id, context, partner, disclose, holder_key, card_format, card, possession in (
             connection.execute(asked)
         )
     ]
@@ -226,6 +228,7 @@ def _audit_row(renewal: RenewalRow, rows: Mapping[str, Sequence[Row]]) -> AuditR
         agent_id=renewal.agent_id,
         batch_id=renewal.batch_id,
         disclosed={audience: issued.claims if issued else ()},
+        checks=" ".join(sorted(issued.checks)) if issued else None,
         written=WrittenRows(rows, runs=statuses.runs_of(renewal.batch_id, [issued.card] if issued else [])),
     )
 

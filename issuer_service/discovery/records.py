@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from issuer_service.audit.records import Possession
 from issuer_service.status.records import CardRow
+from sdcard.issuer_checks import IssuerCheck
 
 
 class Audience(NamedTuple):
@@ -110,17 +112,22 @@ class SourceRow:
     holder_key: Mapping[str, str]
     card_format: str
     card: str = field(repr=False)
+    possession: Possession
 
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryCardRow:
-    """An SD-Card for discovery, with the ``claims`` that it can show, for the audit."""
+    """An SD-Card for discovery.
+
+    For the audit: the ``claims`` that it can show, and the codes in ``issuer_checks``.
+    """
 
     sd_card: str = field(repr=False)
     card: CardRow
     renew_at: int
     issued_at: int
     claims: tuple[str, ...]
+    checks: tuple[IssuerCheck, ...]
 
 
 @dataclass(frozen=True, slots=True)

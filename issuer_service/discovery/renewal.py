@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from issuer_service.agents.audiences import Subjects, as_texts, decided_by, kept
 from issuer_service.agents.registration import list_uri, subjects_of
 from issuer_service.agents.schemas import REQUEST
+from issuer_service.audit.records import checks_of
 from issuer_service.container import Container
 from issuer_service.discovery import postings_repository
 from issuer_service.discovery.records import DiscoveryCardRow, RenewalRow, SourceRow
@@ -207,7 +208,7 @@ def _renew(
         until=until,
         decided_by=decided_by(container, keys),
         kid=signer.public_key.thumbprint,
-        issued=None if prepared is None else _issue(container, prepared, signer, status, now),
+        issued=None if prepared is None else _issue(container, source, prepared, signer, status, now),
     )
 
 
@@ -239,12 +240,13 @@ def _prepare(
         validity=rounded_validity(now, container.lifetime),
         salts=container.salts,
         status=StatusReference(list_uri(container, status.list_id), status.index),
+        checks=checks_of(source.possession),
         limits=container.limits,
     )
 
 
 def _issue(
-    container: Container, prepared: PreparedSdCard, signer: Signer, status: StatusRow, now: Instant
+    container: Container, source: SourceRow, prepared: PreparedSdCard, signer: Signer, status: StatusRow, now: Instant
 ) -> DiscoveryCardRow:
     sd_card = prepared.signed_by(signer)
     expires_at = sd_card.validity.expires_at
@@ -262,4 +264,5 @@ def _issue(
         renew_at=expires_at if ends_early else (int(now) + expires_at) // 2,  # with its agreement, so no sooner
         issued_at=sd_card.validity.issued_at,
         claims=sd_card.discloses,
+        checks=checks_of(source.possession),
     )

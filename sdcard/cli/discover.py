@@ -23,6 +23,7 @@ from sdcard.cli.options import (
     IssuerName,
     ProfileName,
     RegistryAddress,
+    RequireCheck,
     SearchContext,
     Timeout,
     TokenFile,
@@ -80,6 +81,7 @@ def discover(
     trust: Annotated[Path | None, typer.Option(help="Trust document; without it, the keys the registry shows.")] = None,
     trust_signer: TrustSigner = None,
     issuer: IssuerName = None,
+    require_check: RequireCheck = None,
     profile: ProfileName = "sd-card",
     token_file: TokenFile = None,
     as_json: AsJson = False,
@@ -102,7 +104,13 @@ def discover(
     client = connect(registry, token_file)
     issuers = read_trust(trust, trust_signer, SystemClock().now()) if trust else client.issuer(issuer)[0]
     answer = client.discover(query, context, max_results, cursor)
-    expectations = Expectations(issuers=issuers, profile=accepted, key_binding=UNBOUND, status=UNCHECKED)
+    expectations = Expectations(
+        issuers=issuers,
+        profile=accepted,
+        key_binding=UNBOUND,
+        status=UNCHECKED,
+        required_checks=tuple(require_check or ()),
+    )
     page = verify_page(answer, expectations)
     if as_json:
         print_json(_document(page, answer, context))

@@ -17,6 +17,7 @@ from sdcard.cli.output import cell, console, show_instant, table
 from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant, is_instant, read_numeric_date
+from sdcard.issuer_checks import missing_checks, read_issuer_checks
 from sdcard.jose.claims import (
     check_addressed,
     check_already_issued,
@@ -216,6 +217,10 @@ def _explain_issued(steps: _Steps, sd_jwt: SdJwt | None, expectations: Expectati
     with steps.take("issuer, subject and format", Rule.CLAIM_TYPE, Rule.CLAIM_VALUE):
         for name in {"iss", "sub", "card_format"} & _given(claims).keys():
             check_text(_given(claims), name)
+    required = expectations.required_checks
+    with steps.take("checks of the issuer", Rule.POLICY_CHECK, Rule.CLAIM_TYPE, Rule.CLAIM_VALUE):
+        if missing := missing_checks(read_issuer_checks(_given(claims)), required):
+            raise Refused.because(missing)
     return read
 
 

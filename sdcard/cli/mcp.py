@@ -10,7 +10,7 @@ from typing import Annotated, TextIO
 import typer
 
 from sdcard.cli.keys import Networks, StatusUnchecked, TrustSigner, decide_status, read_trust
-from sdcard.cli.options import ProfileName, SearchContext, find_profile, read_token
+from sdcard.cli.options import ProfileName, RequireCheck, SearchContext, find_profile, read_token
 from sdcard.errors import Misuse
 from sdcard.io.system import SystemClock, SystemSalts
 
@@ -28,6 +28,7 @@ def command(
         Path | None, typer.Option(help="The registry's bearer token; else SDCARD_TOKEN has it.")
     ] = None,
     audit: Annotated[Path | None, typer.Option(help="Add a line for each call here, not to standard error.")] = None,
+    require_check: RequireCheck = None,
     profile: ProfileName = "sd-card",
 ) -> None:
     """Serve until standard input ends. No tool changes what the options decided."""
@@ -44,15 +45,18 @@ def command(
         raise Misuse("--audience and --registry want --trust, and --trust wants one of them")
     if audience is None and (status or status_unchecked is not None):
         raise Misuse("--status and --status-unchecked are for --audience")
+    if trust is None and require_check:
+        raise Misuse("--require-check is for --audience and --registry")
     if trust is not None:
-        issuers = read_trust(trust, trust_signer, SystemClock().now())
+        issuers, required = read_trust(trust, trust_signer, SystemClock().now()), tuple(require_check or ())
         if audience is not None:
             decided = decide_status(status, status_unchecked, issuers, network)
             accepted = find_profile(profile)
-            tools += PresentationTools(issuers, audience, decided, accepted, SystemClock(), SystemSalts()).tools()
+            clock, salts = SystemClock(), SystemSalts()
+            tools += PresentationTools(issuers, audience, decided, accepted, clock, salts, required).tools()
         if registry is not None:
             client = Registry(registry, read_token(token_file))
-            tools += DiscoveryTools(client, context, issuers, find_profile(profile)).tools()
+            tools += DiscoveryTools(client, context, issuers, find_profile(profile), required).tools()
 
     async def serve(stream: TextIO) -> None:
         server = make_server(tools, InteractionAudit(write_calls(stream), SystemClock()), version("sdcard"))

@@ -132,6 +132,7 @@ class VerifiedPresentation(BaseModel):
     audience: str
     interaction_id: str | None
     status: Literal["checked", "not checked"]
+    issuer_checks: list[str] | None = Field(description="What its Issuer checked; null if it does not say.")
     members: dict[str, Any]
     not_known: list[str]
 
@@ -143,6 +144,7 @@ class FoundAgent(BaseModel):
     issuer: str
     card_format: str | None
     expires_at: int | float
+    issuer_checks: list[str] | None = Field(description="What its Issuer checked; null if it does not say.")
     members: dict[str, Any]
 
 
@@ -242,6 +244,7 @@ class PresentationTools:
     profile: Profile
     clock: Clock
     salts: SaltSource
+    required_checks: tuple[str, ...] = ()
     _issued: MemoryChallengeRecord = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -285,6 +288,7 @@ class PresentationTools:
             profile=self.profile,
             key_binding=Answering(challenge, self._issued),
             status=self.status,
+            required_checks=self.required_checks,
         )
         card = verify_presentation(lenient_token(asked.presentation), expectations, now)
         assert isinstance(card.key_binding, Bound), "an answer to a challenge is bound"
@@ -299,9 +303,14 @@ class PresentationTools:
             audience=card.key_binding.audience,
             interaction_id=card.key_binding.interaction_id,
             status="not checked" if isinstance(card.status, Unchecked) else "checked",
+            issuer_checks=_checks(card),
             members=card.members,
             not_known=_left_open(card),
         )
+
+
+def _checks(card: VerifiedCard) -> list[str] | None:
+    return None if card.issuer_checks is None else [*card.issuer_checks]
 
 
 def _left_open(card: VerifiedCard) -> list[str]:
@@ -323,6 +332,7 @@ class DiscoveryTools:
     context: str
     issuers: TrustedIssuers
     profile: Profile
+    required_checks: tuple[str, ...] = ()
 
     def tools(self) -> tuple[OfferedTool, ...]:
         """Return the tool that finds agents."""
@@ -342,7 +352,13 @@ class DiscoveryTools:
         criteria = asked.model_dump(exclude={"max_results", "cursor"})
         query = make_query(**{**criteria, "capabilities": dict.fromkeys(asked.capabilities, True)})
         answer = self.registry.discover(query, self.context, asked.max_results, asked.cursor)
-        expectations = Expectations(issuers=self.issuers, profile=self.profile, key_binding=UNBOUND, status=UNCHECKED)
+        expectations = Expectations(
+            issuers=self.issuers,
+            profile=self.profile,
+            key_binding=UNBOUND,
+            status=UNCHECKED,
+            required_checks=self.required_checks,
+        )
         page = verify_page(answer, expectations)
         return DiscoveredAgents(
             context=self.context,
@@ -352,6 +368,7 @@ class DiscoveryTools:
                     issuer=card.issuer,
                     card_format=card.card_format,
                     expires_at=card.expires_at,
+                    issuer_checks=_checks(card),
                     members=card.members,
                 )
                 for found, card in page.cards

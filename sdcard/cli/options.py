@@ -12,6 +12,7 @@ from sdcard.cli.output import printable, read_bytes, read_text
 from sdcard.errors import Misuse, Part
 from sdcard.instants import Instant, is_instant, parse_rfc3339
 from sdcard.io.system import SystemClock
+from sdcard.issuer_checks import IssuerCheck
 from sdcard.lenient import lenient_token
 from sdcard.policy.model import DEFAULT_POLICY, DisclosurePolicy
 from sdcard.profile import PROFILES, Profile
@@ -42,6 +43,15 @@ AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON 
 ProfileName: TypeAlias = Annotated[
     str,
     typer.Option("--profile", autocompletion=completing(PROFILES), help="Which draft: " + " or ".join(PROFILES) + "."),
+]
+RequireCheck: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--require-check",
+        metavar="CODE",
+        autocompletion=completing(IssuerCheck),
+        help="A check that the issuer must confirm: " + ", ".join(IssuerCheck) + " (repeatable).",
+    ),
 ]
 PolicyFile: TypeAlias = Annotated[
     str | None,

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -25,6 +25,7 @@ from sdcard.cli.options import (
     Now,
     PolicyFile,
     ProfileName,
+    RequireCheck,
     complete_contexts,
     find_profile,
     parse_now,
@@ -50,7 +51,11 @@ from sdcard.paths import ClaimPath
 from sdcard.policy.model import DisclosurePolicy
 from sdcard.sdjwt.verification import read_unverified
 from sdcard.status_list import Unchecked
+from sdcard.trust import TrustedIssuers
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
+
+if TYPE_CHECKING:
+    from sdcard.io.published_keys import IssuerKeys
 
 # -- ``sdcard verify`` and ``sdcard inspect`` -------------------------------------------------------------------------
 
@@ -125,6 +130,7 @@ def command(
     network: Networks = None,
     interaction_id: Annotated[str | None, typer.Option(help="The expected interaction id.")] = None,
     now: Now = None,
+    require_check: RequireCheck = None,
     profile: ProfileName = "sd-card",
     explained: Annotated[
         bool, typer.Option("--explain", help="Show every rule with its outcome, and what was compared.")
@@ -143,16 +149,13 @@ def command(
         raise Misuse("give --audience and --nonce, or --unbound REASON alone")
     at, text = parse_now(now), read_sd_jwt(presentation)
     listed = read_trust(trust, trust_signer, at)
-    keys = None
-    if refresh:
-        from sdcard.io.published_keys import IssuerKeys
-
-        keys = IssuerKeys(listed, read_egress_policy(network))
+    keys = _present_keys(listed, network) if refresh else None
     expectations = Expectations(
         issuers=keys.for_presentation(text, at) if keys else listed,
         profile=find_profile(profile),
         key_binding=expected,
         status=decide_status(status, status_unchecked, keys or listed, network),
+        required_checks=tuple(require_check or ()),
     )
     try:
         card = verify_presentation(text, expectations, at)
@@ -174,6 +177,12 @@ def command(
     show_card(card)
 
 
+def _present_keys(listed: TrustedIssuers, network: Networks) -> "IssuerKeys":
+    from sdcard.io.published_keys import IssuerKeys
+
+    return IssuerKeys(listed, read_egress_policy(network))
+
+
 def describe(card: VerifiedCard) -> dict[str, Any]:
     """Return a verified card as JSON."""
     binding = card.key_binding
@@ -193,6 +202,7 @@ def describe(card: VerifiedCard) -> dict[str, Any]:
         if isinstance(binding, Bound)
         else {"unbound": binding.reason},
         "status": {"unchecked": card.status.reason} if isinstance(card.status, Unchecked) else "checked",
+        "issuer_checks": None if card.issuer_checks is None else [*card.issuer_checks],
         "hidden": card.hidden,
         "complete": not card.missing,
         "missing": [str(finding.where) for finding in card.missing],
@@ -214,11 +224,17 @@ def show_card(card: VerifiedCard, title: str = "Verified") -> None:
         ("valid until", show_instant(card.expires_at)),
         ("key binding", bound),
         ("status", f"not checked: {card.status.reason}" if isinstance(card.status, Unchecked) else "checked"),
+        ("checked by the issuer", describe_checks(card)),
         ("digests without a disclosure", f"{card.hidden} (decoys, or members not shown)"),
         ("a whole card", "no: not all that its format demands is shown" if card.missing else "yes"),
     ]
     console().print(table(title, ("what", "value"), facts))
     show_members("Disclosed members", card.members)
+
+
+def describe_checks(card: VerifiedCard) -> str:
+    """Say what the Issuer checked before it signed."""
+    return "not said" if card.issuer_checks is None else ", ".join(card.issuer_checks) or "nothing"
 
 
 def show_members(title: str, members: JsonObject) -> None:

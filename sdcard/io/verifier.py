@@ -12,6 +12,7 @@ from sdcard.errors import Misuse
 from sdcard.instants import Clock
 from sdcard.io.replay_cache import MemoryChallengeRecord, warn_about_workers
 from sdcard.io.system import SystemClock, SystemSalts, sees_other_workers
+from sdcard.issuer_checks import check_codes
 from sdcard.key_binding import Answering, Challenge
 from sdcard.salts import SaltSource
 from sdcard.status_list import Checked, CheckedAsync, Unchecked
@@ -37,6 +38,7 @@ class Verifier:
         status: by default, the Issuers' status lists are fetched. ``Unchecked("reason")`` does without.
         clock: by default, the system's.
         salts: by default, the system's randomness.
+        required_checks: codes of checks that an Issuer must confirm, such as ``domain``.
 
     Raises:
         Misuse: for a status source that is awaited, or when fetching needs an extra that is not installed.
@@ -50,11 +52,14 @@ class Verifier:
         status: Checked | Unchecked | None = None,
         clock: Clock | None = None,
         salts: SaltSource | None = None,
+        required_checks: tuple[str, ...] = (),
     ) -> None:
         if isinstance(status, CheckedAsync):
             raise Misuse("a Verifier awaits nothing: give it Checked, or await verify_presentation_async")
         self._issuers, self._clock = issuers, clock or SystemClock()
         self._status = fetched_status(issuers) if status is None else status
+        check_codes(required_checks)
+        self._required_checks = required_checks
         self._challenges = own_challenges(audience, salts)
         self._cache = VerificationCache()
 
@@ -96,7 +101,10 @@ class Verifier:
         if not isinstance(issuers, TrustedIssuers):
             issuers = issuers.for_presentation(presentation, now)
         expectations = Expectations(
-            issuers=issuers, key_binding=Answering(challenge, self._challenges), status=self._status
+            issuers=issuers,
+            key_binding=Answering(challenge, self._challenges),
+            status=self._status,
+            required_checks=self._required_checks,
         )
         return verify_presentation(presentation, expectations, now, self._cache)
 

@@ -13,7 +13,7 @@ from sdcard.instants import Instant, check_instant, is_instant
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.linkability.report import VERDICTS, Kind, Link, LinkabilityReport, Pair, Pattern, Relation, Verdict
 from sdcard.paths import Place
-from sdcard.profile import CNF, ELLIPSIS, INTERACTION_ID, SD, SD_ALG, SD_HASH
+from sdcard.profile import CNF, ELLIPSIS, INTERACTION_ID, ISSUER_CHECKS, SD, SD_ALG, SD_HASH
 from sdcard.sdjwt.verification import UnverifiedSdJwt, read_unverified
 from sdcard.status_list import StatusReference, parse_status
 
@@ -27,6 +27,7 @@ CLAIMS: Mapping[str, Kind] = {
     "vct#integrity": Kind.VCT,
     "aka_vcts": Kind.VCT,
     "card_format": Kind.CARD_FORMAT,
+    ISSUER_CHECKS: Kind.ISSUER_CHECKS,
     SD_ALG: Kind.SD_ALG,
     "jti": Kind.JTI,
 }

@@ -72,6 +72,7 @@ class Kind(StrEnum):
     AUD = "aud"
     VCT = "vct"
     CARD_FORMAT = "card_format"
+    ISSUER_CHECKS = "issuer_checks"
     SD_ALG = "_sd_alg"
     ALG = "alg"
     TYP = "typ"
@@ -91,7 +92,7 @@ VERDICTS: Mapping[Kind, Verdict] = {
     **dict.fromkeys(
         (
             *(Kind.SUB, Kind.ISS, Kind.AUD, Kind.VCT, Kind.CARD_FORMAT, Kind.SD_ALG, Kind.ALG, Kind.TYP, Kind.KID),
-            *(Kind.KEY_TYPE, Kind.STATUS_LIST, Kind.KB_AUD, Kind.KB_HEADER, Kind.DIGEST_COUNT),
+            *(Kind.KEY_TYPE, Kind.STATUS_LIST, Kind.KB_AUD, Kind.KB_HEADER, Kind.DIGEST_COUNT, Kind.ISSUER_CHECKS),
         ),
         Verdict.UNAVOIDABLE,
     ),

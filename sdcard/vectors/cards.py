@@ -78,6 +78,7 @@ def run_issue(vector: Given) -> JsonValue:
         validity=Validity(expected["iat"], expected["exp"]),
         salts=ListedSalts(expected["salts"]),
         statuses=[StatusReference(**one) for one in expected.get("statuses", [])],
+        checks=tuple(expected["checks"]) if "checks" in expected else None,
         limits=limits_of(expected),
     )
     signer = RecordedSigner(issuer.key, vector.get("result"))

@@ -67,6 +67,7 @@ def acceptance_of(expectations: Given) -> Given:
         "published_keys": OTHERS_KEYS,
         "limits": limits_of(expectations),
         "max_lifetime": expectations.get("max_lifetime"),
+        "required_checks": tuple(expectations.get("required_checks", ())),
     }
 
 

@@ -58,7 +58,7 @@ def run_verify(vector: Given) -> JsonValue:
     card = verify_presentation(vector["document"], wanted, now_of(vector))
     if "admission" in expected:
         asked = expected["admission"]
-        required = Required(ClaimRequest.of(*asked["claims"]), tuple(asked["skills"]))
+        required = Required(ClaimRequest.of(*asked["claims"]), tuple(asked["skills"]), tuple(asked.get("checks", ())))
         formats = frozenset(asked["formats"])
         check_admission(card, AdmissionPolicy(issuers=wanted.issuers, formats=formats, requirement=required))
     if "complete" in expected:

@@ -18,7 +18,7 @@ NEEDS = frozenset(
     {
         *("sd-card", "card", "card-signatures", "yaml", "json-form", "key-binding", "unsolicited", "status", "limits"),
         *("ES384", "ES512", "EdDSA", "ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "sha-384", "sha-512", "agent-proof", "x5c"),
-        "admission",
+        *("admission", "issuer-checks"),
     }
 )
 """Features beyond ES256, sha-256 and the compact form. A reader without a feature skips the vectors that need it."""
@@ -61,6 +61,7 @@ _ACCEPTANCE: JsonObject = {
     "clock_skew": _SECONDS,
     "limits": _LIMITS,
     "max_lifetime": _SECONDS,
+    "required_checks": _TEXTS,
 }
 _AGENT: JsonObject = {
     **dict.fromkeys(("origin", "sd_card"), _TEXT),
@@ -120,7 +121,7 @@ def _reader(required: JsonObject, optional: JsonObject | None = None) -> JsonObj
 
 
 _CARD = _settings({}, {"limits": _LIMITS, "signers": _JWKS, "source": _TEXT})
-_ADMISSION = _members({"formats": _TEXTS, "claims": _TEXTS, "skills": _TEXTS})
+_ADMISSION = _members({"formats": _TEXTS, "claims": _TEXTS, "skills": _TEXTS}, {"checks": _TEXTS})
 _STATUS = _members({"uri": _TEXT, "index": {"type": "integer", "minimum": 0}})
 _CHOICE: JsonObject = {"policy": _TEXT, "disclose": _TEXTS}
 _ISSUING: JsonObject = {
@@ -179,7 +180,9 @@ KINDS: Final[dict[str, JsonObject]] = {
     ),
     "issue": _kind(
         "An agent card from which SD-Cards are issued, one for each Holder key.",
-        _settings(_ISSUING, {**_CHOICE, "statuses": {"type": "array", "items": _STATUS}, "limits": _LIMITS}),
+        _settings(
+            _ISSUING, {**_CHOICE, "statuses": {"type": "array", "items": _STATUS}, "checks": _TEXTS, "limits": _LIMITS}
+        ),
     ),
     "present": _kind(
         "An SD-Card that its Holder presents: what it shows, and the presentation.",

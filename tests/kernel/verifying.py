@@ -91,7 +91,21 @@ CONFIRMED: tuple[Any, ...] = (
     {"jwk": JWK, "jku": "https://a.example"},
     {"jwk": {}},
 )
-CLAIMS = ("iss", "sub", "iat", "exp", "nbf", "vct", "cnf", "card_format", "aud", "jti", "status", "_sd_alg")
+CLAIMS = (
+    "iss",
+    "sub",
+    "iat",
+    "exp",
+    "nbf",
+    "vct",
+    "cnf",
+    "card_format",
+    "aud",
+    "jti",
+    "status",
+    "_sd_alg",
+    "issuer_checks",
+)
 CHANGED: tuple[Any, ...] = (
     REMOVED,
     None,
@@ -117,6 +131,8 @@ CHANGED: tuple[Any, ...] = (
     "n" * 257,
     "agent-proof.a",
     {"status_list": {"idx": 5, "uri": "https://a.example"}},
+    ["domain"],
+    ["domain", "domain"],
 )
 BOUND = ("iat", "aud", "nonce", "sd_hash", "exp", "nbf", "interaction_id")
 

@@ -73,7 +73,9 @@ def both(world: World, one: JsonObject, other: JsonObject) -> Found:
 # -- one kind of value at a time --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["iss", "sub", "aud", "vct", "vct#integrity", "aka_vcts", "card_format", "_sd_alg"])
+@pytest.mark.parametrize(
+    "name", ["iss", "sub", "aud", "vct", "vct#integrity", "aka_vcts", "card_format", "issuer_checks", "_sd_alg"]
+)
 def test_what_an_issuers_cards_have_in_common_is_unavoidable(world: World, name: str) -> None:
     value = "sha-256" if name == "_sd_alg" else "x"
     assert list(both(world, {name: value}, {name: value}).values()) == ["unavoidable"]
@@ -556,7 +558,7 @@ def test_no_value_is_in_the_report(world: World) -> None:
     result = report_linkability([text, text])
     assert {*Kind} - {link.what for link in result.pairs[0].links} == {
         *(Kind.STATUS_STEP, Kind.STATUS_LISTS_OF_ONE, Kind.HEADER, Kind.KB_INTERACTION_ID, Kind.KB_OTHER, Kind.NBF),
-        *(Kind.EXP, Kind.CARD_FORMAT, Kind.SD_ALG, Kind.KEY_TYPE),
+        *(Kind.EXP, Kind.CARD_FORMAT, Kind.ISSUER_CHECKS, Kind.SD_ALG, Kind.KEY_TYPE),
     }
     assert "canary" not in repr(result)
     assert digest(secret) not in repr(result)

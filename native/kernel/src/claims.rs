@@ -10,7 +10,7 @@ use crate::jws::{self, Key, is_es256};
 use crate::sd_jwt::{SdJwt, Step};
 
 /// Claims of the SD-Card itself: none may be selective.
-pub const RESERVED: [&str; 14] = [
+pub const RESERVED: [&str; 15] = [
     "iss",
     "sub",
     "iat",
@@ -25,6 +25,7 @@ pub const RESERVED: [&str; 14] = [
     "vct#integrity",
     "aka_vcts",
     "_sd_alg",
+    "issuer_checks",
 ];
 /// The first second after the year 9999.
 const END: i64 = 253_402_300_800;
@@ -54,6 +55,7 @@ pub struct Card<'c> {
     pub token_id: Option<&'c str>,
     pub card_format: Option<&'c str>,
     pub status: Option<&'c Value>,
+    pub issuer_checks: Option<&'c Value>,
 }
 
 /// Reads claims of one token.
@@ -81,7 +83,7 @@ impl<'c> Claims<'c> {
 impl SdJwt {
     /// The claims, if an Issuer's JWT of this type that was signed with ES256 may have them.
     ///
-    /// The caller decides about Issuer, key, type, `vct` and status.
+    /// The caller decides about Issuer, key, type, `vct`, status and the Issuer's checks.
     pub fn card(&self, terms: &Terms) -> Option<Card<'_>> {
         let buffer = &self.buffer[..];
         let is_reserved = |name: &Text| RESERVED.contains(&name.of(buffer));
@@ -104,12 +106,13 @@ impl SdJwt {
             token_id: claims.optional("jti", Claims::text)?,
             card_format: claims.optional("card_format", Claims::text)?,
             status: claims.get("status"),
+            issuer_checks: claims.get("issuer_checks"),
         };
         let lifetime = (card.expires_at - card.issued_at) as f64;
         let is_timely = (card.expires_at as f64) > terms.expired
             && card.issued_at.max(card.not_before.unwrap_or(0)) as f64 <= terms.begun
             && terms.longest.is_none_or(|longest| lifetime <= longest);
-        let is_null = card.status == Some(&Value::Null);
+        let is_null = [card.status, card.issuer_checks].contains(&Some(&Value::Null));
         (is_timely && !is_null && (card.audience.is_none() || card.audience == terms.audience)).then_some(card)
     }
 

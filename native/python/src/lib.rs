@@ -20,7 +20,7 @@ use sdcard_kernel::sd_jwt::{self, Limits, Place, Step};
 use sdcard_kernel::{json, jws};
 
 /// What `sdcard.acceleration` compares: it counts up when a function changes.
-const INTERFACE: u32 = 2;
+const INTERFACE: u32 = 3;
 
 /// Names that a `Maker` remembers.
 const NAMES: usize = 64;
@@ -210,6 +210,7 @@ impl SdJwt {
                 card.token_id.into_pyobject(py)?,
                 card.card_format.into_pyobject(py)?,
                 card.status.map(|status| maker.value(status)).transpose()?.into_pyobject(py)?,
+                card.issuer_checks.map(|codes| maker.value(codes)).transpose()?.into_pyobject(py)?,
                 PyInt::new(py, self.0.processed.met - self.0.processed.revealed.len()).into_any(),
                 PyList::new(py, emptied?)?.into_any(),
             ];

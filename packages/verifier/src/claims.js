@@ -184,6 +184,39 @@ export async function readConfirmation(claims) {
   return key;
 }
 
+const MOST_CHECKS = 16;
+const CHECKS = "issuer-jwt/issuer_checks";
+
+/** A list of codes of checks, each once. @param {unknown} codes @returns {codes is readonly string[]} */
+const areChecks = (codes) =>
+  Array.isArray(codes) && codes.length <= MOST_CHECKS && codes.every((code) => isText(code) && /^[a-z][a-z0-9-]{0,31}$/.test(code)) && new Set(codes).size === codes.length;
+
+/** @param {unknown} codes */
+export function checkCodes(codes) {
+  if (!areChecks(codes)) throw new Misuse(`checks are at most ${MOST_CHECKS} codes such as domain, each once`);
+}
+
+/** What the Issuer checked, also codes of other registries; null without the claim. @param {JsonObject} claims */
+export function readIssuerChecks(claims) {
+  const codes = claims.get("issuer_checks");
+  if (codes === undefined) return null;
+  if (!Array.isArray(codes) || !codes.every(isText)) throw new Refused("claim.type", CHECKS, "The claim must be a list of strings.");
+  if (!areChecks(codes)) throw new Refused("claim.value", CHECKS, `It has at most ${MOST_CHECKS} codes such as domain, each once.`);
+  return codes;
+}
+
+/**
+ * Refuses for all these reasons, and for each required check that the Issuer does not confirm.
+ * @param {Refused[]} found
+ * @param {readonly string[] | null} confirmed an Issuer without the claim confirms nothing
+ * @param {readonly string[]} required
+ */
+export function refuseMissing(found, confirmed, required) {
+  const missing = required.toSorted().filter((code) => !confirmed?.includes(code));
+  const [first, ...others] = [...found, ...missing.map((code) => new Refused("policy.check-missing", CHECKS, `Required: ${code}.`))];
+  if (first) throw new Refused(first.rule, first.where, first.hint, others.flatMap((one) => one.findings));
+}
+
 // -- the KB-JWT -------------------------------------------------------------------------------------------------------
 
 /**

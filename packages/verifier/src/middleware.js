@@ -31,7 +31,7 @@ const STATUS = {
   "request.malformed": 400, "limit.bytes": 431,
   "kb.record-unavailable": 503, "status.unavailable": 503, "issuer.metadata-unavailable": 503, "trust.expired": 503,
   "issuer.unknown": 403, "issuer.key-unknown": 403, "status.revoked": 403, "status.suspended": 403,
-  "policy.format": 403, "policy.claim-missing": 403, "policy.skill-missing": 403,
+  "policy.format": 403, "policy.claim-missing": 403, "policy.skill-missing": 403, "policy.check-missing": 403,
 };
 const LIMITS = { presentation_bytes: MAX_CREDENTIALS };
 

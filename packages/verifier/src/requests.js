@@ -1,4 +1,5 @@
 // Claim requests, what a card shows of them, and admission. As sdcard/claim_request.py, requesting.py and admission.py.
+import { checkCodes, refuseMissing } from "./claims.js";
 import { FORMATS, newScope, readEntry } from "./formats.js";
 import { Misuse, Refused, checkNames, codePoints, isObject, isText, within } from "./json.js";
 import { ClaimPath } from "./paths.js";
@@ -116,8 +117,8 @@ export const undisclosed = (shown, request) => request.entries.filter((entry) =>
  * @typedef {object} Demands of a route; all but `alsoRequested` are decisions
  * @property {TrustedIssuers} issuers
  * @property {readonly string[]} formats accepted values of `format`, such as a2a/1.0
- * @property {{ claims?: readonly string[], skills?: readonly string[] } | { nothing: string }} requires
- *   claims and ids of skills that must be shown; or the reason why nothing is required
+ * @property {{ claims?: readonly string[], skills?: readonly string[], checks?: readonly string[] } | { nothing: string }} requires
+ *   claims and ids of skills that must be shown, and codes of checks that the Issuer must confirm; or the reason why nothing is required
  * @property {readonly string[]} [alsoRequested] optional claims that the route asks for
  */
 
@@ -127,15 +128,17 @@ export class AdmissionPolicy {
   constructor({ issuers, formats, requires, alsoRequested = [] }) {
     if (!(issuers instanceof TrustedIssuers)) throw new Misuse("issuers are TrustedIssuers");
     if (!Array.isArray(formats) || formats.length === 0 || !formats.every((name) => FORMATS.has(name))) throw new Misuse(`formats are some of ${[...FORMATS.keys()].join(", ")}`);
-    const given = /** @type {{ claims?: readonly string[], skills?: readonly string[], nothing?: string }} */ (requires ?? {});
-    checkNames(given, ["claims", "skills", "nothing"]);
-    const { claims = [], skills = [], nothing } = given;
-    const isNothing = claims.length === 0 && skills.length === 0;
-    if (isNothing !== (typeof nothing === "string" && nothing.trim() !== "")) throw new Misuse("decide what is required: claims, skills, or { nothing: \"why\" }");
+    const given = /** @type {{ claims?: readonly string[], skills?: readonly string[], checks?: readonly string[], nothing?: string }} */ (requires ?? {});
+    checkNames(given, ["claims", "skills", "checks", "nothing"]);
+    const { claims = [], skills = [], checks = [], nothing } = given;
+    const isNothing = claims.length === 0 && skills.length === 0 && checks.length === 0;
+    if (isNothing !== (typeof nothing === "string" && nothing.trim() !== "")) throw new Misuse("decide what is required: claims, skills, checks, or { nothing: \"why\" }");
     if (!skills.every((skill) => isText(skill) && skill)) throw new Misuse("required skills are ids");
+    checkCodes(checks);
     this.issuers = issuers;
     this.formats = formats;
     this.skills = skills;
+    this.checks = checks;
     this.required = new ClaimRequest(claims);
     const ids = skills.length > 0 ? formats.toSorted().flatMap((name) => skillPaths(FORMATS.get(name) ?? null).map(String)) : [];
     /** What Holders are asked to show. */
@@ -159,8 +162,7 @@ export class AdmissionPolicy {
     for (const skill of this.skills) {
       if (!shown.includes(skill)) found.push(new Refused("policy.skill-missing", where, `Required: ${skill}.`));
     }
-    const [first, ...others] = found;
-    if (first) throw new Refused(first.rule, first.where, first.hint, others.flatMap((one) => one.findings));
+    refuseMissing(found, card.issuerChecks, this.checks);
   }
 }
 

@@ -1,6 +1,6 @@
 // Verification of presentations of SD-Cards: RFC 9901 7.1 and 7.3, in the order of sdcard/verifier.py.
 import { DATA } from "./data.js";
-import { checkAddressed, checkAlreadyIssued, checkAlreadyValid, checkAudience, checkFreshness, checkInstant, checkInteraction, checkLifetime, checkNonce, checkNotExpired, checkNotSelective, checkPresent, checkPurpose, checkSdHash, checkVct, guardedBy, isInstant, numericDate, readAudiences, readConfirmation, requiredText, textClaim } from "./claims.js";
+import { checkAddressed, checkAlreadyIssued, checkAlreadyValid, checkAudience, checkCodes, checkFreshness, checkInstant, checkInteraction, checkLifetime, checkNonce, checkNotExpired, checkNotSelective, checkPresent, checkPurpose, checkSdHash, checkVct, guardedBy, isInstant, numericDate, readAudiences, readConfirmation, readIssuerChecks, refuseMissing, requiredText, textClaim } from "./claims.js";
 import { Challenge, checkWindow } from "./challenges.js";
 import { formatNamed } from "./formats.js";
 import { Misuse, Refused, checkNames, checkText, plainJson } from "./json.js";
@@ -64,6 +64,7 @@ export class Unbound {
  * @property {number | null} [maxLifetime] the most seconds from `iat` to `exp`; no bound when absent
  * @property {readonly string[]} [publishedKeys] thumbprints of keys whose private half is public, or 16 characters of each
  * @property {Partial<Limits>} [limits]
+ * @property {readonly string[]} [requiredChecks] codes of checks that the Issuer must confirm, such as `domain`
  */
 /**
  * @typedef {object} Decisions
@@ -72,9 +73,9 @@ export class Unbound {
  * @property {ClaimRequest} [requested] the claims that the Holder was asked to show
  */
 /** @typedef {Acceptance & Decisions} Expectations a Verifier's demands */
-/** @typedef {{ issuers: TrustedIssuers, profile: import("./claims.js").Profile, clockSkew: number, maxLifetime: number | null, publishedKeys: readonly string[], limits: Limits }} Terms */
+/** @typedef {{ issuers: TrustedIssuers, profile: import("./claims.js").Profile, clockSkew: number, maxLifetime: number | null, publishedKeys: readonly string[], limits: Limits, requiredChecks: readonly string[] }} Terms */
 
-export const TERMS = ["issuers", "profile", "clockSkew", "maxLifetime", "publishedKeys", "limits"];
+export const TERMS = ["issuers", "profile", "clockSkew", "maxLifetime", "publishedKeys", "limits", "requiredChecks"];
 
 /** @param {Partial<Limits>} [limits] @returns {Limits} */
 function checkLimits(limits = {}) {
@@ -92,13 +93,14 @@ function checkLimits(limits = {}) {
  * @returns {Terms}
  */
 export function checkTerms(given) {
-  const { issuers, profile = "sd-card", clockSkew = 0, maxLifetime = null, publishedKeys = DATA.published_keys } = given;
+  const { issuers, profile = "sd-card", clockSkew = 0, maxLifetime = null, publishedKeys = DATA.published_keys, requiredChecks = [] } = given;
   if (!(issuers instanceof TrustedIssuers)) throw new Misuse("issuers are TrustedIssuers, as parseTrustedIssuers returns them");
   if (!Object.hasOwn(DATA.profiles, profile)) throw new Misuse(`a profile is one of ${Object.keys(DATA.profiles).join(", ")}`);
   if (typeof clockSkew !== "number" || !(clockSkew >= 0 && clockSkew <= DATA.max_skew)) throw new Misuse(`a clock skew is 0 to ${DATA.max_skew} seconds`);
   if (maxLifetime !== null && !(typeof maxLifetime === "number" && maxLifetime > 0 && isInstant(maxLifetime))) throw new Misuse("a longest lifetime is a number of seconds above 0");
   if (!Array.isArray(publishedKeys) || !publishedKeys.every((one) => typeof one === "string" && one.length >= 16)) throw new Misuse("published keys are thumbprints");
-  return { issuers, profile: DATA.profiles[profile], clockSkew, maxLifetime, publishedKeys, limits: checkLimits(given.limits) };
+  checkCodes(requiredChecks);
+  return { issuers, profile: DATA.profiles[profile], clockSkew, maxLifetime, publishedKeys, limits: checkLimits(given.limits), requiredChecks };
 }
 
 /**
@@ -115,6 +117,7 @@ export function checkTerms(given) {
  * @property {readonly string[]} audience
  * @property {string | null} tokenId
  * @property {string | null} declaredFormat
+ * @property {readonly string[] | null} issuerChecks
  */
 
 /**
@@ -144,7 +147,9 @@ export async function checkIssued(arrived, terms, now, audience) {
   checkVct(claims, profile);
   const holderKey = await readConfirmation(claims);
   checkNotPublished(holderKey, terms.publishedKeys, "issuer-jwt/cnf/jwk");
-  return { arrived, processed, holderKey, ...readClaims(claims) };
+  const read = readClaims(claims);
+  refuseMissing([], read.issuerChecks, terms.requiredChecks);
+  return { arrived, processed, holderKey, ...read };
 }
 
 /** @param {JsonObject} claims */
@@ -161,6 +166,7 @@ function readClaims(claims) {
     audience: readAudiences(claims, "issuer-jwt"),
     tokenId: ifThere("jti", () => requiredText(claims, "jti", "issuer-jwt")),
     declaredFormat: ifThere("card_format", () => textClaim(claims, "card_format", "issuer-jwt")),
+    issuerChecks: readIssuerChecks(claims),
   };
 }
 
@@ -231,6 +237,8 @@ export class VerifiedCard {
     this.vct = issued.vct;
     this.audience = issued.audience;
     this.tokenId = issued.tokenId;
+    /** Codes of what the Issuer checked before it signed; null if it does not say. */
+    this.issuerChecks = issued.issuerChecks;
     /** The key that the SD-Card is bound to. */
     this.holderKey = { algorithm: issued.holderKey.algorithm, jwk: issued.holderKey.jwk, thumbprint: issued.holderKey.thumbprint };
     /** The verified KB-JWT, or `Unbound` with the Verifier's reason. */

@@ -61,8 +61,8 @@ const PUBLISHED = [
   "tRn1JNIkgMsABVQBlXeDHxAIcclh-2IX0UdDEzPt5XU",
 ];
 
-async function acceptanceOf(vector, { profile, clock_skew, limits, max_lifetime }) {
-  const given = Object.entries({ profile, clockSkew: clock_skew, limits, maxLifetime: max_lifetime });
+async function acceptanceOf(vector, { profile, clock_skew, limits, max_lifetime, required_checks }) {
+  const given = Object.entries({ profile, clockSkew: clock_skew, limits, maxLifetime: max_lifetime, requiredChecks: required_checks });
   const issuers = await parseTrustedIssuers(sortedText(vector.get("trust")), { certificates });
   return { issuers, publishedKeys: PUBLISHED, ...Object.fromEntries(given.filter(([, value]) => value !== undefined)) };
 }
@@ -81,7 +81,7 @@ async function verify(vector, { document, now, expectations }) {
   const status = statuses === undefined ? NOT_THE_CASE : new Checked(source);
   const acceptance = await acceptanceOf(vector, terms);
   const card = await verifyPresentation(document, { ...acceptance, keyBinding, status }, now);
-  if (admission) new AdmissionPolicy({ issuers: acceptance.issuers, formats: admission.formats, requires: { claims: admission.claims, skills: admission.skills } }).check(card);
+  if (admission) new AdmissionPolicy({ issuers: acceptance.issuers, formats: admission.formats, requires: { claims: admission.claims, skills: admission.skills, checks: admission.checks } }).check(card);
   return compareCard(card, vector);
 }
 

@@ -11,11 +11,23 @@ from issuer_service.db.backups import back_up
 from issuer_service.settings import ProofPolicy
 from sdcard import InMemorySigner
 from sdcard.io.used_nonces import SharedKey
+from sdcard.limits import DEFAULT_LIMITS
 from sdcard.nonces import NoncePurpose, NonceTerms, make_nonce
 from sdcard.possession import prove_possession
-from tests.issuer_service.desk import HOLDER, Desk, OpenDesk, ask, assert_refused, jwk, on_both_databases, request
+from sdcard.sdjwt.model import SdJwt, parse_sd_jwt
+from tests.issuer_service.desk import (
+    HOLDER,
+    Desk,
+    OpenDesk,
+    ask,
+    assert_refused,
+    jwk,
+    on_both_databases,
+    request,
+    request_with_card,
+)
 from tests.postgres import query
-from tests.world import ISSUER, NOW, RecordingSalts, at_once, key
+from tests.world import ISSUER, NOW, RecordingSalts, at_once, example, key, payload_of
 
 AGENT = "ai-assistant-v2"
 SECOND = key(21)
@@ -234,3 +246,54 @@ def test_a_registration_with_a_nonce_of_an_outdated_key_has_the_key_read_again(d
         query(desk.url, "DELETE FROM used_nonces")
         assert_refused(registry.post(request(proofs=[proof(outdated)])), 422, ("proof.nonce", "request/proofs"))
         registry.register(request(proofs=[proof(nonce(registry))]))
+
+
+# -- What SD-Cards say about it: ``issuer_checks`` --------------------------------------------------------------------
+
+
+def checks_in(answer: Any) -> list[Any]:
+    """The claim of every SD-Card of a Batch."""
+    return [payload_of(parse_plain(card["sd_card"])).get("issuer_checks") for card in answer["cards"]]
+
+
+def parse_plain(text: str) -> SdJwt:
+    parsed = parse_sd_jwt(text, DEFAULT_LIMITS)
+    assert isinstance(parsed, SdJwt)
+    return parsed
+
+
+def found_checks(registry: OpenDesk) -> list[Any]:
+    """The claim of the SD-Card that discovery gives."""
+    body = {"query": {"text": "AI"}, "context": "public"}
+    results = registry.done("POST", "/agents/discover", body)["results"]
+    return [payload_of(parse_plain(one["sd_card"])).get("issuer_checks") for one in results]
+
+
+@on_both_databases
+def test_every_sd_card_says_whether_possession_was_proved(desk: Desk, registry: OpenDesk) -> None:
+    proved = registry.register(request(proofs=[proof(nonce(registry))]))
+    found = found_checks(registry)
+    renewed = registry.done("POST", f"/agents/{AGENT}/renew", {})
+    other = registry.done("POST", f"/agents/{AGENT}/keys", {"public_key": jwk(SECOND), "supersedes": "run_out"})
+    without = registry.register(request("another", public_key=jwk(key(22))))
+
+    assert checks_in(proved) == [["possession"]] * 3
+    assert found == [["possession"]]
+    assert checks_in(renewed) == [["possession"]] * 3
+    assert checks_in(other) == checks_in(without) == [[]] * 3
+    assert found_checks(registry) == [[], []]
+    recorded = [(one["event"], one.get("checks")) for one in desk.audit()]
+    assert recorded[:4] == [
+        ("agent.registered", "possession"),
+        ("discovery.issued", "possession"),
+        ("agent.renewed", "possession"),
+        ("agent.keys-changed", ""),
+    ]
+    assert desk.verdict().findings == ()
+    assert desk.differences() == []
+
+
+def test_a_card_with_the_claims_name_is_refused(registry: OpenDesk) -> None:
+    response = registry.post(request_with_card({**example(), "issuer_checks": ["approved"]}))
+
+    assert_refused(response, 422, ("card.reserved-member", "card/issuer_checks"))

@@ -13,7 +13,8 @@ from issuer_service.db.migrations import head, read_revision, upgrade
 from issuer_service.status import repository as status_repository
 from sdcard.errors import Misuse, Refused
 from sdcard.issuer import DAY
-from tests.issuer_service.desk import Desk, ask, changing, request
+from tests.issuer_service.desk import Desk, ask, changing
+from tests.issuer_service.desk import request as request_of
 from tests.postgres import Cluster, query
 from tests.world import NOW
 
@@ -150,7 +151,7 @@ def test_closed_lists_live_on_until_their_cards_have_expired(of_contexts: str, t
     assert desk.differences() == []
     with desk.open() as registry:
         assert [registry.get(f"/status/{list_id}").status_code for list_id in (PUBLIC, FULL)] == [200, 200]
-        uris = {card["status"]["uri"] for card in registry.register(request("new"))["cards"]}
+        uris = {card["status"]["uri"] for card in registry.register(request_of("new"))["cards"]}
         assert not [uri for uri in uris if PUBLIC in uri or FULL in uri]
         desk.clock.advance(181 * DAY)
         dropped = [ask(of_contexts, changing(status_repository.drop_expired, int(desk.clock.now()))) for _ in range(3)]
@@ -158,3 +159,20 @@ def test_closed_lists_live_on_until_their_cards_have_expired(of_contexts: str, t
         assert [registry.get(f"/status/{list_id}").status_code for list_id in (PUBLIC, FULL)] == [404, 404]
     assert desk.differences() == []
     assert desk.counts()["status_lists"] == 16
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_registry_of_version_0_1_goes_on_with_its_chain(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    request.param = kind
+    desk = Desk(tmp_path, empty(request, tmp_path), recorded=True)  # with audit records of keys and a token
+    query(desk.url, "ALTER TABLE audit DROP COLUMN checks", "UPDATE alembic_version SET version_num = 'r0014'")
+
+    upgrade(desk.url)
+    with desk.open() as registry:
+        registry.register(request_of())
+
+    assert [one.get("checks") for one in desk.audit()][-2:] == [None, ""]
+    assert desk.verdict().findings == ()
+    assert desk.differences() == []

@@ -87,7 +87,7 @@ def renewal(
         until=None,
         decided_by="policy",
         kid=KEY.kid,
-        issued=DiscoveryCardRow("text~", card, NOW + 50, NOW, ("name",)),
+        issued=DiscoveryCardRow("text~", card, NOW + 50, NOW, ("name",), ()),
     )
     return replace(whole, **changes)
 

@@ -20,6 +20,7 @@ AT_TOP = [
     "vct",
     "vct#integrity",
     "aka_vcts",
+    "issuer_checks",
     "status",
     "_sd_alg",
     "card_format",

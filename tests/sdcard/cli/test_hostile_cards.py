@@ -158,7 +158,8 @@ def token(attacked: str, sdcard: Sdcard) -> str:
                 "INSERT INTO approvals VALUES (?, ?, ?, ?, ?, ?, ?, 'pending', 1, 4000000000, '', '[]')",
                 (approval, approval, LONG, scopes[0], LONG, scopes[0], LONG),
             )
-        database.execute("INSERT OR REPLACE INTO audit VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)", record)
+        places = ", ".join("?" * len(record))
+        database.execute(f"INSERT OR REPLACE INTO audit VALUES (1, {places}, NULL, NULL, NULL, NULL)", record)
     Path("records").write_text(json.dumps({"sequence": LONG, LONG: LONG}) + f"\n{LONG}\n", encoding="utf-8")
     return name
 
