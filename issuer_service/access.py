@@ -6,17 +6,15 @@ A token is 256 random bits that its bearer sees once. The registry keeps its SHA
 door; since no attacker guesses 256 bits, looking a token up by its digest gives nothing away through time.
 """
 
-import base64
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from urllib.parse import unquote_plus
 
 from issuer_service import tokens
-from issuer_service.tokens import TokenRow
+from issuer_service.tokens import KEY_LIMIT, TokenRow
 from sdcard.cards.model import Card, Fact
-from sdcard.dpop import check_unbound
+from sdcard.dpop import parse_binding
 from sdcard.encoding import JsonValue, encode_base64url
 from sdcard.errors import Finding, Misuse, Part, Refused, Where, first_findings
 from sdcard.instants import Instant
@@ -24,9 +22,10 @@ from sdcard.io.database import Database
 from sdcard.io.published_keys import ServerKeys
 from sdcard.issuer import AGENT_ID
 from sdcard.oauth import EXTERNAL as PARTY_PREFIX
-from sdcard.oauth import WHERE, AccessToken, external_party, parse_access_token, parse_credentials, verify_access_token
+from sdcard.oauth import WHERE, AccessToken, external_party, parse_access_token, verify_access_token
 from sdcard.paths import value_at
 from sdcard.policy.context import PUBLIC
+from sdcard.profile import CNF
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
 from sdcard.urls import ENDPOINT_HOST, endpoint_host
@@ -39,8 +38,6 @@ EXTERNAL = PARTY_PREFIX
 AGENT = "agent:"
 """How agents begin, as in ``sub`` of their SD-Cards; no token is an agent's."""
 
-_BASIC = re.compile(r"(?i:basic) +([A-Za-z0-9+/]+=*)")
-_TOKEN_TEXT = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 _TEXT = r"[^\ud800-\udfff]+"
 
 
@@ -65,6 +62,8 @@ class Limit(StrEnum):
     SKILL_IDS = "skill_ids"
     CONTEXTS = "contexts"
     """Limits discovery to these contexts; without it, to *public*. It limits nothing else."""
+    KEY = KEY_LIMIT
+    """Binds the token to a key: each request comes with a DPoP proof. It limits nothing else."""
 
 
 _LIMITED: Mapping[Limit, Fact] = {
@@ -80,6 +79,7 @@ _LIMIT_VALUES: Mapping[Limit, re.Pattern[str]] = {
     Limit.ENDPOINT_HOSTS: re.compile(ENDPOINT_HOST, re.IGNORECASE | re.ASCII),
     Limit.SKILL_IDS: re.compile(_TEXT),
     Limit.CONTEXTS: re.compile(_TEXT),
+    Limit.KEY: re.compile("[A-Za-z0-9_-]{43}"),
 }
 """What a limit can hold. Another value would match nothing, or everything."""
 
@@ -126,6 +126,7 @@ async def create_token(
         subject: the token's subject, which owns the agents that it registers.
         scopes: permitted operations; at least one.
         limits: permitted values for each kind of limit. An absent kind is unlimited; an empty set permits nothing.
+            ``Limit.KEY`` binds the token to the key of this thumbprint.
         expires_at: Unix seconds, exclusive.
         now: the present instant.
         salts: fresh randomness.
@@ -162,7 +163,7 @@ def is_limit(kind: Limit, values: Sequence[str]) -> bool:
 
     It is a mistake if no registration can match a value, or if every registration does.
     """
-    return all(map(_LIMIT_VALUES[kind].fullmatch, values))
+    return all(map(_LIMIT_VALUES[kind].fullmatch, values)) and (kind is not Limit.KEY or len(values) == 1)
 
 
 def check_token(token: TokenRow, *scopes: Scope) -> Caller:
@@ -173,7 +174,8 @@ def check_token(token: TokenRow, *scopes: Scope) -> Caller:
     """
     for scope in scopes:
         if scope in token.scopes:
-            return Caller(token.subject, token.digest, token.limits)
+            limits = {kind: values for kind, values in token.limits.items() if kind != Limit.KEY}
+            return Caller(token.subject, token.digest, limits)
     raise Refused(Rule.TOKEN_SCOPE, WHERE, f"The scope {' or '.join(scopes)} is needed.")
 
 
@@ -240,28 +242,6 @@ def check_context(caller: Caller, context: str) -> None:
         raise Refused(Rule.TOKEN_LIMIT, Where(Part.REQUEST, ("context",)), hint)
 
 
-def parse_client_credentials(authorization: Sequence[str]) -> tuple[str | None, str]:
-    """A client of the token endpoint: its name, where it says one, and its token.
-
-    As everywhere, it sends the bearer token; or as OAuth clients do, its subject and that token instead of name and
-    password (``client_secret_basic``, RFC 6749 2.3.1).
-
-    Raises:
-        Refused: ``token.missing`` or ``token.invalid``.
-    """
-    match = _BASIC.fullmatch(authorization[0]) if len(authorization) == 1 else None
-    if match is None:
-        return None, parse_credentials(authorization)
-    try:
-        name, colon, secret = base64.b64decode(match.group(1), validate=True).decode("ascii").partition(":")
-        name, secret = (unquote_plus(part, errors="strict") for part in (name, secret))
-    except ValueError:
-        colon = secret = ""
-    if not colon or not _TOKEN_TEXT.fullmatch(secret):
-        raise Refused(Rule.TOKEN_INVALID, WHERE)
-    return name, secret
-
-
 def _beyond(kind: str, permitted: Sequence[str], agent_id: str, card: Card) -> Iterator[Where]:
     if kind == Limit.AGENT_ID_PREFIXES:
         if not any(map(agent_id.startswith, permitted)):
@@ -316,9 +296,7 @@ class AuthorizationServer:
             Refused: ``token.invalid``, with the broken rule and its place as hint; ``token.keys-unavailable``.
         """
         try:
-            token = await self.verify(text, now)
-            check_unbound(token.claims)
-            return self._row(text, token)
+            return self._row(text, await self.verify(text, now))
         except Refused as refusal:
             if refusal.rule is Rule.TOKEN_KEYS:
                 raise
@@ -356,16 +334,20 @@ class AuthorizationServer:
         )
 
     def _limits(self, claims: Mapping[str, JsonValue]) -> Mapping[str, tuple[str, ...]]:
-        """Read limits from the claim, else from the setting.
+        """Read limits from the claim, else from the setting, and the key from ``cnf``.
 
         An unknown kind permits nothing.
         """
-        if self.limits_claim not in claims:
-            return self.limits
-        stated, where = claims[self.limits_claim], _ACCESS_TOKEN.within(self.limits_claim)
-        if not isinstance(stated, dict):
-            raise Refused(Rule.CLAIM_TYPE, where)
-        return {kind: _limit(kind, values, where) for kind, values in stated.items()}
+        limits = self.limits
+        if self.limits_claim in claims:
+            stated, where = claims[self.limits_claim], _ACCESS_TOKEN.within(self.limits_claim)
+            if not isinstance(stated, dict):
+                raise Refused(Rule.CLAIM_TYPE, where)
+            limits = {kind: _limit(kind, values, where) for kind, values in stated.items()}
+        if CNF in claims:
+            jkt = parse_binding(claims)
+            limits = {**limits, Limit.KEY: (jkt,) if limits.get(Limit.KEY, (jkt,)) == (jkt,) else ()}
+        return limits
 
 
 def _limit(kind: str, values: JsonValue, claim: Where) -> tuple[str, ...]:

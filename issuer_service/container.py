@@ -21,6 +21,8 @@ from issuer_service.keys.ring import KeyRing, Vault
 from issuer_service.monitoring import Metrics, Readiness
 from issuer_service.rate_limit import ConcurrencyLimit, FairSemaphore, Network, RateLimits
 from issuer_service.settings import ProofPolicy, Settings, SubjectPer
+from issuer_service.tokens import dpop_server
+from sdcard.bound_tokens import DpopServer
 from sdcard.cards.a2a.signatures import NOBODY, CardSigners
 from sdcard.cards.detect import KNOWN_FORMATS
 from sdcard.errors import Misuse, Part, Where
@@ -206,6 +208,7 @@ class Container:
         shares: limits the concurrent look-ups of a caller.
         verification_cache: verified SD-Cards of this process.
         nonce_key: the key of nonces for proofs to the registry.
+        token_proofs, resource_proofs: check DPoP proofs, as an authorization server and as a resource server.
         discovery_secret: the key of the hashes that discovery searches.
         state_key: the key of the digests in audit records.
         decided_by: a digest of policy, profile, card formats, Issuer and ``subject_per``. When it changes, SD-Cards for
@@ -241,15 +244,20 @@ class Container:
     shares: ConcurrencyLimit = field(default_factory=ConcurrencyLimit, repr=False)
     verification_cache: VerificationCache = field(default_factory=VerificationCache, repr=False)
     nonce_key: SharedKey = field(init=False, repr=False)
+    token_proofs: DpopServer = field(init=False, repr=False)
+    resource_proofs: DpopServer = field(init=False, repr=False)
     discovery_secret: DiscoverySecret = field(init=False, repr=False)
     state_key: StateKey = field(init=False, repr=False)
     decided_by: str = field(init=False)
 
     def __post_init__(self) -> None:
-        for key in self.card_signers.keys.values():
-            check_not_published(key, self.published_keys, Where(Part.KEY))
+        for signer in self.card_signers.keys.values():
+            check_not_published(signer, self.published_keys, Where(Part.KEY))
         self.metrics.watch_connections(self.database.connections_in_use)
-        object.__setattr__(self, "nonce_key", SharedKey(self.database, USED_NONCES, self.salts))
+        key = SharedKey(self.database, USED_NONCES, self.salts)
+        object.__setattr__(self, "nonce_key", key)
+        for name, path in (("token_proofs", "/token"), ("resource_proofs", "")):
+            object.__setattr__(self, name, dpop_server(self.issuer_url, path, self.database, key, self.salts))
         object.__setattr__(self, "discovery_secret", DiscoverySecret(self.database))
         object.__setattr__(self, "state_key", StateKey(self.database))
         if self.subject_per is not SubjectPer.AGENT and self.profile.also_clear:

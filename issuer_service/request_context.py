@@ -8,20 +8,23 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from urllib.parse import quote
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from issuer_service.access import EXTERNAL, Caller, Scope, check_token, parse_client_credentials
+from issuer_service.access import EXTERNAL, Caller, Scope, check_token
 from issuer_service.container import Bounds, Container
 from issuer_service.rate_limit import BODY_WEIGHT, UNIT_BYTES, RateLimited, client_address, neighbourhood
 from issuer_service.routes import SENT_METHOD
-from issuer_service.tokens import TokenRow, find_token
+from issuer_service.tokens import TokenRow, find_token, parse_client_credentials
+from sdcard.bound_tokens import DpopServer, ProvedRequest, SentToken, parse_authorization
+from sdcard.dpop import DpopProof
 from sdcard.errors import Part, Refused, Where
-from sdcard.oauth import WHERE, is_jwt, parse_credentials
-from sdcard.rules import Rule
+from sdcard.oauth import WHERE, is_jwt
+from sdcard.rules import Kind, Rule
 
 # -- Request contexts: the id and client of a request, its response, its log line -------------------------------------
 # A line says which route answered, never what was asked of it: no path as it was sent, no query, header or body.
@@ -285,7 +288,7 @@ def _check_media_type(scope: AsgiScope, expected: str) -> None:
 
 
 # -- Identification of the caller: from a request to a ``Caller`` -----------------------------------------------------
-# All kinds of tokens take this one path.
+# All kinds of tokens take this one path, with a proof of the key for a bound token.
 
 
 async def authorize(request: Request, container: Container, *scopes: Scope) -> Caller:
@@ -299,35 +302,40 @@ async def authorize(request: Request, container: Container, *scopes: Scope) -> C
         scopes: the token must have one of these scopes.
 
     Raises:
-        Refused: ``token.missing``, ``token.invalid``, ``token.scope``, ``token.keys-unavailable``, ``rate.exceeded``
-            or ``store.unavailable``.
+        Refused: ``token.missing``, ``token.invalid``, ``token.scope``, ``token.keys-unavailable``, ``dpop.…`` and the
+            other rules of a proof, ``request.malformed``, ``rate.exceeded`` or ``store.unavailable``.
     """
-    text = parse_credentials(header_values(request.scope, b"authorization"))
-    return check_token(await authenticate(request, container, text), *scopes)
+    sent = parse_authorization(header_values(request.scope, b"authorization"))
+    token, _ = await authenticate(request, container, sent, container.resource_proofs)
+    return check_token(token, *scopes)
 
 
-async def authorize_client(request: Request, container: Container, *scopes: Scope) -> Caller:
-    """Authorize a client at an OAuth endpoint.
+async def authorize_client(request: Request, container: Container, *scopes: Scope) -> tuple[Caller, DpopProof | None]:
+    """Authorize a client at an OAuth endpoint; return its proof too.
 
     Clients may also authenticate with ``client_secret_basic`` there.
 
     Raises:
         Refused: as ``authorize``.
     """
-    name, text = parse_client_credentials(header_values(request.scope, b"authorization"))
-    return check_token(await authenticate(request, container, text, name), *scopes)
+    name, sent = parse_client_credentials(header_values(request.scope, b"authorization"))
+    token, proof = await authenticate(request, container, sent, container.token_proofs, name)
+    return check_token(token, *scopes), proof
 
 
-async def authenticate(request: Request, container: Container, text: str, name: str | None = None) -> TokenRow:
-    """Authenticate a token, without checking its scopes.
+async def authenticate(
+    request: Request, container: Container, sent: SentToken, proofs: DpopServer, name: str | None = None
+) -> tuple[TokenRow, DpopProof | None]:
+    """Authenticate a token and its sender, without checking its scopes.
 
-    An invalid token counts against the client's address. A valid token is accepted after any number of invalid ones,
-    because 256 bits or a signature cannot be guessed.
+    An invalid token or proof counts against the client's address. A valid token is accepted after any number of invalid
+    ones, because 256 bits or a signature cannot be guessed.
 
     Args:
         request: the request with the token.
         container: as for ``authorize``.
-        text: the token.
+        sent: the token.
+        proofs: checks the proof of a bound token.
         name: the subject that the client names, which must be the token's.
 
     Raises:
@@ -336,18 +344,30 @@ async def authenticate(request: Request, container: Container, text: str, name: 
     now, context = container.clock.now(), request_context_of(request.scope)
     client = neighbourhood(context.client)
     try:
-        if container.authorization_server is not None and is_jwt(text):
-            token = await container.authorization_server.read(text, now)
+        if container.authorization_server is not None and is_jwt(sent.text):
+            token = await container.authorization_server.read(sent.text, now)
         else:
-            token = await find_token(container.database, text, now)
+            token = await find_token(container.database, sent.text, now)
         if name not in (None, token.subject):
             raise Refused(Rule.TOKEN_INVALID, WHERE)
+        proof = await proofs.check_sender(sent, token.jkt, proved_request(request), now)
     except Refused as refusal:
-        if refusal.rule is Rule.TOKEN_INVALID:
+        if refusal.rule.kind is not Kind.UNAVAILABLE and refusal.rule is not Rule.DPOP_NONCE:
             container.rates.failures.take(client, now)
         raise
     take_turn(request, container, token)
-    return token
+    return token, proof
+
+
+def proved_request(request: Request) -> ProvedRequest:
+    """Return what the request's DPoP proof must be for.
+
+    The path is beneath the prefix of a proxy or mount, which the registry's URL has already.
+    """
+    scope = request.scope
+    path = (scope.get("raw_path") or quote(scope["path"]).encode()).decode("latin-1")
+    beneath = path.removeprefix(quote(scope.get("root_path", "")))
+    return ProvedRequest(header_values(scope, b"dpop"), scope.get(SENT_METHOD) or scope["method"], beneath)
 
 
 def take_turn(request: Request, container: Container, token: TokenRow) -> None:

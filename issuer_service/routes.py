@@ -15,9 +15,11 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from issuer_service.container import Container
+from sdcard.bound_tokens import NonceNeeded, is_of_proof, token_challenge
 from sdcard.encoding import encode_json
 from sdcard.errors import Finding, Refused
 from sdcard.http_auth import PROBLEM, RETRY_AFTER, problem_document
+from sdcard.oauth import WHERE
 from sdcard.rules import Kind, Rule
 
 # -- Problem documents (RFC 9457), and the HTTP status of each kind of rule -------------------------------------------
@@ -44,7 +46,7 @@ _OF_HTTP: Mapping[Rule, HTTPStatus] = {
 """The HTTP status of each rule about HTTP itself."""
 
 STATUS: Mapping[Rule, HTTPStatus] = MappingProxyType({rule: _OF_HTTP.get(rule, _OF_A_KIND[rule.kind]) for rule in Rule})
-"""The status of every rule."""
+"""The status of every rule, but for refusals of a proof at a resource: ``problem_response``."""
 
 
 class FindingShown(BaseModel):
@@ -79,28 +81,38 @@ def problem_response(refusal: Refused, headers: Mapping[str, str] | None = None)
 
     It names rules and places, never a value that was sent.
     """
-    status = STATUS[refusal.rule]
+    status = _status(refusal)
     return Response(
         encode_json(problem_document(refusal, status)),
         status,
-        {"Cache-Control": "no-store", **_headers(refusal.rule), **(headers or {})},
+        {"Cache-Control": "no-store", **_headers(refusal, status), **(headers or {})},
         PROBLEM,
     )
 
 
-def _headers(rule: Rule) -> Mapping[str, str]:
+def _status(refusal: Refused) -> HTTPStatus:
+    """Return the status of a refusal.
+
+    401 for a token without a valid proof (RFC 9449 7.1), 400 for two tokens (RFC 6750 3.1).
+    """
+    status = STATUS[refusal.rule]
+    if (refusal.rule, refusal.where) == (Rule.REQUEST, WHERE):
+        return HTTPStatus.BAD_REQUEST
+    is_unproved = is_of_proof(refusal) or refusal.rule in (Rule.DPOP_MISSING, Rule.DPOP_UNBOUND)
+    return HTTPStatus.UNAUTHORIZED if is_unproved and status is not HTTPStatus.SERVICE_UNAVAILABLE else status
+
+
+def _headers(refusal: Refused, status: HTTPStatus) -> Mapping[str, str]:
     """Return a refusal's header fields of OAuth and HTTP.
 
-    RFC 6750 3 and RFC 9110 10.2.3 and 15.5.9 define them.
+    RFC 6750 3, RFC 9449 7.1, and RFC 9110 10.2.3 and 15.5.9 define them.
     """
-    if STATUS[rule] is HTTPStatus.UNAUTHORIZED:
-        error = "" if rule is Rule.TOKEN_MISSING else ', error="invalid_token"'
-        return {"WWW-Authenticate": f'Bearer realm="sd-card"{error}'}
-    if STATUS[rule] is HTTPStatus.FORBIDDEN:
-        return {"WWW-Authenticate": 'Bearer realm="sd-card", error="insufficient_scope"'}
-    if STATUS[rule] is HTTPStatus.REQUEST_TIMEOUT:
+    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        nonce = refusal.headers if isinstance(refusal, NonceNeeded) else {}
+        return {"WWW-Authenticate": token_challenge(refusal, "sd-card"), **nonce}
+    if status is HTTPStatus.REQUEST_TIMEOUT:
         return {"Connection": "close"}
-    return {"Retry-After": str(RETRY_AFTER)} if STATUS[rule] is HTTPStatus.SERVICE_UNAVAILABLE else {}
+    return {"Retry-After": str(RETRY_AFTER)} if status is HTTPStatus.SERVICE_UNAVAILABLE else {}
 
 
 # -- Routing: fast routes, HEAD, and CORS for public documents --------------------------------------------------------
@@ -188,7 +200,12 @@ def is_public_path(path: str) -> bool:
 
 Responses: TypeAlias = dict[int | str, dict[str, Any]]
 
-BEARER = HTTPBearer(auto_error=False, scheme_name="bearer", description="A token of `sdcard token create`.")
+BEARER = HTTPBearer(
+    auto_error=False,
+    scheme_name="bearer",
+    description="A token of `sdcard token create`. A token that is bound to a key comes as `Authorization: DPoP`, with "
+    "a proof in the header `DPoP`; the first refusal gives its nonce in `DPoP-Nonce` (RFC 9449 7.1, 9).",
+)
 """For the OpenAPI document; ``access.authorize`` reads the header itself."""
 
 
@@ -204,7 +221,7 @@ BASIC = _Documented(
     scheme_name="client_secret_basic",
     description="A token's subject as name, and the token as password.",
 )
-"""The same for clients of the token endpoint; ``access.parse_client_credentials`` reads it."""
+"""The same for clients of the token endpoint; ``tokens.parse_client_credentials`` reads it."""
 
 _BOUND = "sdcard.container"
 _REFERENCE = "#/components/schemas/{model}"

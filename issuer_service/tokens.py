@@ -1,30 +1,40 @@
-"""Bearer tokens and console sessions: frozen values, and their SQL.
+"""Tokens, console sessions, and used proofs of bound tokens, with their SQL.
 
 A session is never longer than its token. The audit chain names a token by the beginning of its digest, which
 authenticates nothing.
 """
 
+import base64
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import unquote_plus
 
 from pydantic import TypeAdapter
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, select
 
+from issuer_service.agents.repository import USED_NONCES
 from issuer_service.audit.records import AuditEvent, AuditRow, WrittenRows
 from issuer_service.audit.repository import append_audit
 from issuer_service.db.state import NAME_LENGTH
 from issuer_service.db.tables import sessions, tokens
 from issuer_service.db.values import Read, as_stored, fetch_as_stored, in_force, is_made, read_row, read_rows
+from sdcard.bound_tokens import DpopServer, Scheme, SentToken, parse_authorization
 from sdcard.errors import Misuse, Refused
-from sdcard.instants import MAX_SKEW, Instant, Lifetime
+from sdcard.instants import MAX_PAST, MAX_SKEW, Instant, Lifetime
 from sdcard.io.database import Database
 from sdcard.io.lookups import Lookup
+from sdcard.io.replay_cache import digest_of_use
+from sdcard.io.used_nonces import KeyChanged, SharedKey
+from sdcard.key_binding import Challenge, NonceUse
+from sdcard.nonces import NoncePurpose, NonceTerms, check_age, check_form, check_mac, make_nonce
 from sdcard.oauth import EXTERNAL, WHERE
 from sdcard.rules import Rule
+from sdcard.salts import SaltSource, draw_salts
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +60,15 @@ class TokenRow:
         """Whether the token is valid at this instant."""
         return Lifetime(self.created_at, self.expires_at).covers(now, MAX_SKEW)
 
+    @property
+    def jkt(self) -> str | None:
+        """Thumbprint of the key that the token is bound to; None for a bearer token.
+
+        A limit that does not name one key permits none, which no key matches.
+        """
+        bound = self.limits.get(KEY_LIMIT)
+        return None if bound is None else bound[0] if len(bound) == 1 else ""
+
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
@@ -68,6 +87,8 @@ class SessionRow:
     expires_at: int
 
 
+KEY_LIMIT = "key_thumbprints"
+"""Name of the limit that binds a token to a key. A registry of an earlier version refuses a token with it."""
 MOST_SESSIONS = 16
 """Of one token; when there is one more, the oldest ends."""
 READ_TOKEN: Read[TokenRow] = TypeAdapter(TokenRow).validate_python
@@ -215,3 +236,96 @@ def _session(row: Mapping[str, Any]) -> SessionRow:
         row["created_at"],
         row["expires_at"],
     )
+
+
+# -- Clients of OAuth endpoints (RFC 6749 2.3.1) ----------------------------------------------------------------------
+
+_BASIC = re.compile(r"(?i:basic) +([A-Za-z0-9+/]+=*)")
+_TOKEN_TEXT = re.compile(r"[A-Za-z0-9._~+/-]+=*")
+
+
+def parse_client_credentials(authorization: Sequence[str]) -> tuple[str | None, SentToken]:
+    """A client of the token endpoint: its name, where it says one, and its token.
+
+    As everywhere, it sends its token; or as OAuth clients do, its subject and a bearer token instead of name and
+    password (``client_secret_basic``, RFC 6749 2.3.1).
+
+    Raises:
+        Refused: ``token.missing`` or ``token.invalid``.
+    """
+    match = _BASIC.fullmatch(authorization[0]) if len(authorization) == 1 else None
+    if match is None:
+        return None, parse_authorization(authorization)
+    try:
+        name, colon, secret = base64.b64decode(match.group(1), validate=True).decode("ascii").partition(":")
+        name, secret = (unquote_plus(part, errors="strict") for part in (name, secret))
+    except ValueError:
+        colon = secret = ""
+    if not colon or not _TOKEN_TEXT.fullmatch(secret):
+        raise Refused(Rule.TOKEN_INVALID, WHERE)
+    return name, SentToken(Scheme.BEARER, secret)
+
+
+# -- Nonces and used proofs of bound tokens (RFC 9449 8, 9 and 11.1) --------------------------------------------------
+
+PROOF_NONCE_SECONDS = MAX_PAST
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryNonces:
+    """The nonces of one kind, for proofs to all processes of the registry.
+
+    Attributes:
+        path: tells the nonces of the authorization server from those of the resource server (RFC 9449 9).
+    """
+
+    issuer: str
+    path: str
+    key: SharedKey = field(repr=False)
+    salts: SaltSource = field(repr=False)
+
+    async def issue(self, now: Instant) -> Challenge:
+        """Make a nonce. Nothing is stored."""
+        key = await self.key.current()
+        return Challenge(make_nonce(key, self._terms(), now, draw_salts(self.salts, 1)), self.issuer)
+
+    async def check(self, challenge: Challenge, now: Instant) -> None:
+        """Refuse a nonce that is too old, or of another kind or registry.
+
+        Raises:
+            Refused: ``kb.…``; ``store.unavailable``.
+        """
+        await self.key.recognize(lambda key: self._check(key, challenge.nonce, now), now)
+
+    def _check(self, key: bytes, nonce: str, now: Instant) -> None:
+        check_form(nonce)
+        check_age(check_mac(key, self._terms(), nonce), PROOF_NONCE_SECONDS, now)
+
+    def _terms(self) -> NonceTerms:
+        return NonceTerms(NoncePurpose.DPOP, self.issuer, PROOF_NONCE_SECONDS, path=self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class UsedProofs:
+    """An ``AsyncReplayRecord`` in the registry's database.
+
+    It is beside the key of the nonces. A restored database has another key, so a proof from before is not taken for a
+    first use.
+    """
+
+    database: Database = field(repr=False)
+    key: SharedKey = field(repr=False)
+
+    async def first_use(self, use: NonceUse, until: Instant, now: Instant) -> bool:
+        """Store the use; true for exactly one caller of all processes."""
+        key = await self.key.current()
+        try:
+            return await USED_NONCES.add(self.database, digest_of_use(use), until, now, key)
+        except KeyChanged:
+            self.key.forget()
+            return False
+
+
+def dpop_server(issuer: str, path: str, database: Database, key: SharedKey, salts: SaltSource) -> DpopServer:
+    """Make the check of proofs to the registry, for one kind of nonces."""
+    return DpopServer(url=issuer, nonces=RegistryNonces(issuer, path, key, salts), seen=UsedProofs(database, key))

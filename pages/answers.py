@@ -120,15 +120,15 @@ DPOP-5 | met | sdcard/dpop.py:parse_proof_key | tests/sdcard/test_dpop.py |
 DPOP-6 | met | sdcard/dpop.py:parse_proof_key | tests/sdcard/test_dpop.py |
 DPOP-7 | met | sdcard/dpop.py:check_method | tests/sdcard/test_dpop.py |
 DPOP-8 | met | sdcard/dpop.py:check_url sdcard/urls.py:parse_target | tests/sdcard/test_dpop.py tests/sdcard/test_urls.py | The caller says its public URL.
-DPOP-9 | no | sdcard/dpop.py:DpopProof | | No server nonces are handed out or demanded; a verified proof says its own.
+DPOP-9 | met | sdcard/bound_tokens.py:DpopServer.check_nonce issuer_service/tokens.py:RegistryNonces | tests/sdcard/test_bound_tokens.py tests/issuer_service/test_tokens.py | The registry demands a nonce in every proof, with nonces of their own for the authorization server; a server of yours where it has a `DpopServer`.
 DPOP-10 | met | sdcard/jose/claims.py:check_freshness | tests/sdcard/test_dpop.py |
 DPOP-11 | met | sdcard/jose/claims.py:read_nonce sdcard/io/sql_replay_cache.py:SqlReplayRecord | tests/sdcard/test_dpop.py tests/sdcard/io/test_sql_replay_cache.py | Single use is not optional.
 DPOP-12 | met | sdcard/dpop.py:verify_dpop_proof | tests/sdcard/test_dpop.py |
 DPOP-13 | met | sdcard/dpop.py:check_token_key | tests/sdcard/test_dpop.py |
-DPOP-14 | partly | sdcard/dpop.py:check_unbound | tests/sdcard/test_dpop.py | A bound token as a bearer token is refused; the header `Authorization: DPoP` is its server's to read.
+DPOP-14 | met | sdcard/bound_tokens.py:check_scheme sdcard/bound_tokens.py:parse_authorization | tests/sdcard/test_bound_tokens.py tests/issuer_service/test_tokens.py tests/sdcard/web/test_publish.py |
 DPOP-15 | met | issuer_service/delegation/schemas.py:TokenIssued | tests/issuer_service/delegation/test_endpoints.py |
 DPOP-16 | no | | | There are no refresh tokens.
-DPOP-17 | partly | issuer_service/delegation/schemas.py:oauth_error | tests/issuer_service/delegation/test_endpoints.py | The token endpoint; a resource's `WWW-Authenticate` is its server's.
+DPOP-17 | met | issuer_service/delegation/schemas.py:oauth_error sdcard/bound_tokens.py:token_challenge | tests/issuer_service/delegation/test_endpoints.py tests/issuer_service/test_tokens.py |
 DPOP-18 | met | issuer_service/delegation/service.py:introspect | tests/issuer_service/delegation/test_endpoints.py |
 DPOP-19 | no | | | There are no authorization codes.
 DPOP-20 | partly | issuer_service/delegation/schemas.py:ServerMetadata | tests/issuer_service/delegation/test_endpoints.py | The server's metadata. Clients have none here, so no `dpop_bound_access_tokens`: a token is bound when its request has a proof.
@@ -176,7 +176,7 @@ AS-6 | met | issuer_service/delegation/schemas.py:oauth_error | tests/issuer_ser
 AS-7 | no | | | There is no authorization endpoint.
 AS-8 | partly | issuer_service/delegation/subjects.py:verify_holder | tests/issuer_service/delegation/test_endpoints.py | Bound with DPoP where the client sends a proof; each token is for one audience.
 AS-9 | no | | | There is no authorization endpoint.
-AS-10 | partly | issuer_service/access.py:parse_client_credentials | tests/issuer_service/test_access.py tests/issuer_service/delegation/test_service.py | Clients are bearer tokens of the registry, so a shared secret; none is read from a query.
+AS-10 | partly | issuer_service/tokens.py:parse_client_credentials | tests/issuer_service/test_access.py tests/issuer_service/delegation/test_service.py | Clients are bearer tokens of the registry, so a shared secret; none is read from a query.
 """
 
 ISSUANCE = """

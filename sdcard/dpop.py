@@ -5,7 +5,7 @@ The ``cnf`` claim of a bound access token is ``{"jkt": thumbprint}`` (6.1).
 
 import hashlib
 import re
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from inspect import isawaitable
@@ -213,7 +213,7 @@ def verify_dpop_proof(values: Sequence[str], expected: DpopExpectations, now: In
     """
     if is_awaited(expected.seen.first_use):
         raise Misuse("await verify_dpop_proof_async for a record that is awaited")
-    proof = _check_but_use(values, expected, now)
+    proof = check_proof(values, expected, now)
     with _dpop_refusals():
         first = _first_use(proof, expected, now)
     _check_first_use(first)
@@ -222,19 +222,31 @@ def verify_dpop_proof(values: Sequence[str], expected: DpopExpectations, now: In
 
 async def verify_dpop_proof_async(values: Sequence[str], expected: DpopExpectations, now: Instant) -> DpopProof:
     """Verify as ``verify_dpop_proof``; await the replay cache if needed."""
-    proof = _check_but_use(values, expected, now)
+    proof = check_proof(values, expected, now)
+    await check_single_use(proof, expected, now)
+    return proof
+
+
+async def check_single_use(proof: DpopProof, expected: DpopExpectations, now: Instant) -> None:
+    """Refuse a proof that was used before (11.1). It comes after every other check.
+
+    Raises:
+        Refused: ``dpop.replayed`` or ``dpop.record-unavailable``, at ``dpop/jti``.
+    """
     with _dpop_refusals():
         answer = _first_use(proof, expected, now)
         first = await answer if isawaitable(answer) else answer
     _check_first_use(first)
-    return proof
 
 
-def _check_but_use(values: Sequence[str], expected: DpopExpectations, now: Instant) -> DpopProof:
+def check_proof(values: Sequence[str], expected: DpopExpectations, now: Instant) -> DpopProof:
     """Apply every rule of RFC 9449 4.3 except single use.
 
     Checks 1 to 7; ``jti`` (check 3, 11.1); method and URL (checks 8, 9); ``iat`` (check 11); the access token (check
-    12).
+    12). The server's nonce (check 10) is for the caller.
+
+    Raises:
+        Refused: as ``verify_dpop_proof``.
     """
     check_instant(now)
     jws = parse_jws(parse_field(values), Part.DPOP_HEADER, Part.DPOP, _DEPTH)
@@ -312,6 +324,16 @@ def check_token_key(key: PublicKey, jkt: str) -> None:
     """
     if not same_text(key.thumbprint, jkt):
         raise Refused(Rule.DPOP_OTHER_KEY, Where(Part.DPOP_HEADER, ("jwk",)))
+
+
+def check_nonce(proof: DpopProof, current: Collection[str]) -> None:
+    """Refuse a proof without a nonce that the server gave out and still takes (8, 9).
+
+    Raises:
+        Refused: ``dpop.nonce``, at ``dpop/nonce``.
+    """
+    if proof.nonce is None or proof.nonce not in current:
+        raise Refused(Rule.DPOP_NONCE, _PROOF.within("nonce"))
 
 
 def _first_use(proof: DpopProof, expected: DpopExpectations, now: Instant) -> bool | Awaitable[bool]:

@@ -162,6 +162,8 @@ class Rule(StrEnum):
                       "RFC 9449 4.3, 6", Kind.INVALID_REQUEST)
     DPOP_UNBOUND = ("dpop.token-unbound", "The access token is not bound to exactly one key.",
                     "RFC 9449 6.1, 7.1", Kind.INVALID_REQUEST)
+    DPOP_NONCE = ("dpop.nonce", "The DPoP proof has no nonce of this server that is still valid.",
+                  "RFC 9449 8, 9", Kind.INVALID_REQUEST)
     DPOP_REPLAYED = "dpop.replayed", "The DPoP proof was used before.", "RFC 9449 11.1", Kind.INVALID_REQUEST
     DPOP_RECORD = ("dpop.record-unavailable", "It cannot be determined whether the DPoP proof was used before.",
                    "RFC 9449 11.1", Kind.UNAVAILABLE)

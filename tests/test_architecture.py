@@ -26,8 +26,8 @@ PACKAGES = (*FOLDERS[:-3], "helpers of tests", "benchmarks", "tests", ".ci")
 ROOMS = words("""
     acceleration rules errors limits verification_cache instants profile pairwise encoding paths claim_request
     issuer_checks salts lenient disclosable urls jose trust audit_chain transparency oauth sdjwt key_binding nonces
-    possession status_list dpop delegation_chain cards domain_control policy linkability acceptance requesting issuer
-    holder verifier
+    possession status_list dpop bound_tokens delegation_chain cards domain_control policy linkability acceptance
+    requesting issuer holder verifier
     parallel_verifier advice http_auth agent_proof admission publishing vectors conformance io web starlette fastapi
     testing cli __main__
     """)
@@ -48,6 +48,7 @@ COLUMNS = {
     "status_list": {"jose"},
     "oauth": {"jose"},
     "dpop": {"jose", "key_binding"},
+    "bound_tokens": {"jose", "oauth", "dpop", "key_binding"},
     "delegation_chain": {"jose", "oauth", "dpop", "key_binding"},
     "cards": {"card signatures"},
     "card signatures": {"cards", "jose"},

@@ -83,7 +83,7 @@ PLACES: dict[Why, str] = {
         sdcard/policy/model.py:DisclosurePolicy._rules sdcard/issuer.py:Issuer._headers
         sdcard/trust.py:TrustedIssuers.status_keys sdcard/trust.py:TrustedIssuers.roots
         sdcard/requesting.py:_NOTHING sdcard/requesting.py:_known_group sdcard/requesting.py:_known_about
-        sdcard/io/pkcs11.py:Pkcs11Token._keys sdcard/io/registry_client.py:Registry._headers
+        sdcard/io/pkcs11.py:Pkcs11Token._keys
         sdcard/io/statements.py:Statement._rendered sdcard/io/statements.py:Additions._rendered
         sdcard/io/used_nonces.py:_sql sdcard/io/used_nonces.py:_lookup sdcard/io/used_nonces.py:_statement
         issuer_service/access.py:AuthorizationServer.limits issuer_service/agents/audiences.py:_named

@@ -75,7 +75,7 @@ COMPARISONS = {
     "sdcard/jose/claims.py:check_already_issued": CLAIM,
     "sdcard/trust.py:TrustedIssuers.is_current": DOCUMENT,
     "sdcard/trust.py:TrustedIssuers.check_current": DOCUMENT,
-    "sdcard/publishing.py:OwnTokens.scopes": "the end that an operator chose; no clock made it",
+    "sdcard/bound_tokens.py:OwnTokens._find": "the end that an operator chose; no clock made it",
     "issuer_service/discovery/repository.py:_good": DOCUMENT,
     "issuer_service/discovery/repository.py:": "texts of rows whose both ends were looked at with the page",
     "issuer_service/discovery/endpoints.py:_fresh_page": "compares sets, of what _due gives",

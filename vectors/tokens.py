@@ -395,6 +395,11 @@ def dpops() -> Iterator[Case]:
             dpop({"ath": ATH}),
             token={"text": TOKEN, "claims": cnf},
         )
+    nonces: dict[str, Any] = {"nonces": ["eyJ7S", "eyJ8T"]}
+    shown = dpop({"nonce": "eyJ8T"})
+    yield good("nonce-of-the-server", "one of the server's present nonces", "8, 9", shown, {"nonce": "eyJ8T"}, **nonces)
+    for name, document in {"no-nonce": dpop(), "other-nonce": dpop({"nonce": "eyJ8"})}.items():
+        yield refused(name, Rule.DPOP_NONCE, "dpop/nonce", "no present nonce of the server", "8, 9", document, **nonces)
     yield refused("replayed", Rule.DPOP_REPLAYED, "dpop/jti", "used before", "11.1", dpop(), seen=["-BwC3ESc6acc2lTc"])
     yield refused("expired", Rule.EXPIRED, "dpop/exp", "`exp` is now", "4.2", dpop({"exp": NOW}))
 

@@ -24,10 +24,10 @@ from issuer_service.agents.records import KEPT_SECONDS, StoredResponse
 from issuer_service.agents.schemas import REQUEST
 from issuer_service.container import Bounds
 from issuer_service.routes import refusals
+from sdcard.bound_tokens import parse_authorization
 from sdcard.errors import Refused
 from sdcard.instants import Instant
 from sdcard.io.database import Database
-from sdcard.oauth import parse_credentials
 from sdcard.rules import Rule
 from sdcard.salts import SALT_BYTES, SaltSource, draw_salts
 
@@ -96,7 +96,7 @@ def read_idempotent_request(request: Request, caller: Caller, action: str, body:
     return IdempotentRequest(
         digest=_digest(caller.subject, keys[0].strip('"')),
         request=_digest(action, hashlib.sha256(body).hexdigest()),
-        token=parse_credentials(request.headers.getlist("authorization")),
+        token=parse_authorization(request.headers.getlist("authorization")).text,
         subject=caller.subject,
     )
 

@@ -1,5 +1,7 @@
 """``sdcard token``: bearer tokens for the registry."""
 
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -7,7 +9,7 @@ import typer
 from issuer_service.cli.serve import ConfigFile, DatabaseUrl, read_settings, run_on_database, scopes
 from sdcard.cli.options import SECONDS_PER_DAY, AsJson, Yes, complete_contexts, confirm
 from sdcard.cli.output import console, print_json, print_lines, print_result, show_instant, table
-from sdcard.errors import Misuse
+from sdcard.errors import Misuse, Part, Where
 from sdcard.instants import MAX_SKEW, Instant, Lifetime
 from sdcard.io.system import SystemClock, SystemSalts
 
@@ -40,12 +42,15 @@ def create(
             autocompletion=complete_contexts, help="Look for agents there (repeatable); public alone by default."
         ),
     ] = None,
+    bind: Annotated[
+        Path | None, typer.Option(help="A key file, or its JWKS: the token works only with proofs of this key.")
+    ] = None,
     days: Annotated[int, typer.Option(min=1, max=3650, help="How long it holds.")] = 90,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a bearer token; it is shown once.
+    """Make a token; it is shown once. Without --bind, it is a bearer token.
 
     Example: sdcard token create --subject team-a --days 30
     """
@@ -59,6 +64,7 @@ def create(
         Limit.ENDPOINT_HOSTS: endpoint_host,
         Limit.SKILL_IDS: skill_id,
         Limit.CONTEXTS: context,
+        Limit.KEY: None if bind is None else [_thumbprint(bind)],
     }
     given = {limit: values for limit, values in limits.items() if values}
     now, chosen = SystemClock().now(), _scopes(scope or ["agents:register", "agents:manage", "agents:discover"])
@@ -107,12 +113,20 @@ def list_tokens(database_url: DatabaseUrl = None, config: ConfigFile = None, as_
         (
             token_name(one),
             one.subject,
-            " ".join(one.scopes) + (", limited" if one.limits else ""),
+            " ".join(one.scopes) + "".join(f", {word}" for word in _marks(one.limits)),
             _until(one.created_at, one.expires_at, now),
         )
         for one in tokens
     ]
     console().print(table("Tokens", ("name", "subject", "for", "holds until"), rows))
+
+
+def _marks(limits: Mapping[str, object]) -> Iterator[str]:
+    """Say whether a token is limited, and whether it is bound to a key."""
+    if limits.keys() - {"key_thumbprints"}:
+        yield "limited"
+    if "key_thumbprints" in limits:
+        yield "bound"
 
 
 def _until(made_at: int, ends_at: int, now: Instant) -> str:
@@ -141,6 +155,18 @@ def withdraw(
     print_result(
         as_json, {"withdrawn": name, "subject": token.subject}, f"{name}, a token of {token.subject}, is revoked"
     )
+
+
+def _thumbprint(file: Path) -> str:
+    """Return the thumbprint of the one key in a file: a private JWK, or a JWKS."""
+    from sdcard.io.key_files import is_key_set, load_public_keys, load_signer
+    from sdcard.jose.keys import PUBLISHED_KEYS, check_not_published
+
+    keys = load_public_keys(file) if is_key_set(file) else (load_signer(file).public_key,)
+    if len(keys) != 1:
+        raise Misuse("--bind names a file with one key")
+    check_not_published(keys[0], PUBLISHED_KEYS, Where(Part.KEY))
+    return keys[0].thumbprint
 
 
 def _scopes(texts: list[str]) -> "list[Scope]":

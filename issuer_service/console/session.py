@@ -21,6 +21,7 @@ from issuer_service.rate_limit import RateLimited
 from issuer_service.request_context import authenticate, read_form_body, request_context_of, take_turn
 from issuer_service.routes import STATUS, FromContainer
 from issuer_service.tokens import SessionRow, TokenRow
+from sdcard.bound_tokens import Scheme, SentToken
 from sdcard.encoding import encode_base64url
 from sdcard.errors import Part, Refused, Where
 from sdcard.http_auth import RETRY_AFTER
@@ -88,7 +89,7 @@ async def open_session(request: Request, container: Container, text: str) -> str
     """
     if not text.isascii() or not text:
         text = "-"  # no token, and counted as one
-    token = await authenticate(request, container, text)
+    token, _ = await authenticate(request, container, SentToken(Scheme.BEARER, text), container.resource_proofs)
     now, secret = int(container.clock.now()), new_secret(container)
     expires_at = min(now + SESSION_SECONDS, token.expires_at)
     await container.database.change(tokens.add_session, SessionRow(digest_of(secret), token, now, expires_at), now)

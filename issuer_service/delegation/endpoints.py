@@ -25,7 +25,7 @@ from issuer_service.delegation.schemas import (
     read_exchange,
     read_token,
 )
-from issuer_service.delegation.subjects import token_endpoint
+from issuer_service.delegation.subjects import token_endpoint, verify_holder
 from issuer_service.keys.repository import KeyUse
 from issuer_service.request_context import (
     authorize,
@@ -79,7 +79,8 @@ _DPOP: dict[str, Any] = {
     "name": "DPoP",
     "in": "header",
     "required": False,
-    "description": "A DPoP proof for this endpoint: the token is bound to its key (RFC 9449 5).",
+    "description": "A DPoP proof for this endpoint: the token is bound to its key (RFC 9449 5). The first refusal "
+    "gives its nonce in the header `DPoP-Nonce` (8).",
     "schema": {"type": "string"},
 }
 _EXCHANGE = form_body(
@@ -118,10 +119,11 @@ async def token(request: Request, container: FromContainer, response: Response) 
 
     The response is a narrower token.
     """
-    caller = await authorize_client(request, container, Scope.TOKENS_EXCHANGE)
+    caller, proof = await authorize_client(request, container, Scope.TOKENS_EXCHANGE)
     asked = read_exchange(parse_form(await read_form_body(request, container.bounds)))
     response.headers.update(_NO_STORE)
-    return await service.exchange(container, caller, asked, request.headers.getlist("dpop"))
+    holder = proof or await verify_holder(container, request.headers.getlist("dpop"), container.clock.now())
+    return await service.exchange(container, caller, asked, holder)
 
 
 @router.post(
@@ -134,7 +136,7 @@ async def token(request: Request, container: FromContainer, response: Response) 
 )
 async def introspect(request: Request, container: FromContainer, response: Response) -> Introspection:
     """Introspect a delegated token and every link of its chain (RFC 7662)."""
-    caller = await authorize_client(request, container, Scope.TOKENS_INTROSPECT)
+    caller, _ = await authorize_client(request, container, Scope.TOKENS_INTROSPECT)
     text = read_token(parse_form(await read_form_body(request, container.bounds)))
     response.headers.update(_NO_STORE)
     return await service.introspect(container, caller, text)
@@ -153,7 +155,7 @@ async def revoke(request: Request, container: FromContainer) -> Response:
 
     The answer is the same for one that is unknown, or not the client's to revoke.
     """
-    caller = await authorize_client(request, container, Scope.TOKENS_EXCHANGE)
+    caller, _ = await authorize_client(request, container, Scope.TOKENS_EXCHANGE)
     text = read_token(parse_form(await read_form_body(request, container.bounds)))
     await service.revoke(container, caller, text)
     return Response(headers=_NO_STORE)

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from issuer_service.rate_limit import RateLimited
 from issuer_service.routes import STATUS
+from sdcard.bound_tokens import DPOP_OFFER, NonceNeeded, is_of_proof
 from sdcard.delegation_chain import ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE, is_agent, parse_scope
 from sdcard.errors import Part, Refused, Where
 from sdcard.http_auth import RETRY_AFTER
@@ -299,11 +300,11 @@ def oauth_error(refusal: Refused) -> Response:
     if isinstance(refusal, Pending):
         error.approval_handle, error.expires_in, error.interval = refusal.handle, refusal.seconds, INTERVAL
     if code == "invalid_client":
-        headers["WWW-Authenticate"] = 'Basic realm="sd-card", Bearer realm="sd-card"'
+        headers["WWW-Authenticate"] = f'Basic realm="sd-card", Bearer realm="sd-card", DPoP {DPOP_OFFER}'
         status = HTTPStatus.UNAUTHORIZED
     elif status not in _OTHER_STATUS:
         status = HTTPStatus.BAD_REQUEST
-    if isinstance(refusal, RateLimited):
+    if isinstance(refusal, RateLimited | NonceNeeded):
         headers |= refusal.headers
     elif status is HTTPStatus.SERVICE_UNAVAILABLE:
         headers["Retry-After"] = str(RETRY_AFTER)
@@ -311,12 +312,12 @@ def oauth_error(refusal: Refused) -> Response:
 
 
 def _code(refusal: Refused) -> str:
-    if refusal.rule is Rule.TOKEN_INVALID and refusal.where == WHERE:
+    if refusal.where == WHERE and refusal.rule in (Rule.TOKEN_INVALID, Rule.DPOP_MISSING, Rule.DPOP_UNBOUND):
         return "invalid_client"
-    if refusal.where.part in (Part.DPOP, Part.DPOP_HEADER):
-        return "invalid_dpop_proof"
     if STATUS[refusal.rule] in (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS):
         return "temporarily_unavailable"
+    if is_of_proof(refusal):
+        return "use_dpop_nonce" if refusal.rule is Rule.DPOP_NONCE else "invalid_dpop_proof"
     if refusal.where == _SUBJECT:  # a client that may ask for tokens showed one that is not handed on
         return "invalid_request"
     return _CODES.get(refusal.rule, "invalid_request")

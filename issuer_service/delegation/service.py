@@ -41,7 +41,6 @@ from issuer_service.delegation.subjects import (
     read_own,
     read_presented,
     use_of,
-    verify_holder,
 )
 from issuer_service.keys.repository import KeyUse
 from sdcard.delegation_chain import (
@@ -64,21 +63,20 @@ from sdcard.oauth import is_jwt, parse_access_token
 from sdcard.rules import Rule
 
 
-async def exchange(container: Container, caller: Caller, asked: ExchangeAsked, dpop: Sequence[str]) -> TokenIssued:
+async def exchange(container: Container, caller: Caller, asked: ExchangeAsked, holder: DpopProof | None) -> TokenIssued:
     """Issue a delegated token for the target.
 
     Args:
         container: the registry.
         caller: the client.
         asked: the parameters of the request.
-        dpop: the ``DPoP`` header fields of the request. The token is bound to the key of the proof.
+        holder: the DPoP proof of the request. The token is bound to its key.
 
     Raises:
         Refused: for a rule that a presented token breaks; ``delegation.…``; ``approval.…`` (``approval.pending`` as
             ``Pending``); ``proof.nonce``, ``dpop.…``, ``signer.unavailable`` or ``store.unavailable``.
     """
     now, terms = container.clock.now(), container.delegation
-    holder = verify_holder(container, dpop, now)
     held = await read_presented(container, caller, asked, holder, now)
     named = extend_chain(held.named, held.acting, asked.target, terms.most_actors)
     grant = await container.database.read(repository.find_grant, held.actor, asked.target, int(now))

@@ -8,7 +8,6 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from issuer_service.access import AGENT, Caller, agent_prefixes, check_agent
 from issuer_service.agents import lifecycle_repository
@@ -23,7 +22,7 @@ from issuer_service.delegation.schemas import REQUEST, ExchangeAsked, check_inte
 from issuer_service.keys.repository import KeyUse
 from issuer_service.keys.ring import KeysInUse
 from issuer_service.settings import SubjectPer
-from issuer_service.tokens import find_token
+from issuer_service.tokens import KEY_LIMIT, TokenRow, find_token
 from sdcard.delegation_chain import (
     SD_AGENT_CARD_TYPE,
     Chain,
@@ -32,7 +31,7 @@ from sdcard.delegation_chain import (
     one_interaction,
     read_delegated_token,
 )
-from sdcard.dpop import DpopExpectations, DpopProof, WithoutToken, check_token_key, parse_binding, verify_dpop_proof
+from sdcard.dpop import DpopExpectations, DpopProof, WithoutToken, check_proof, check_token_key, parse_binding
 from sdcard.encoding import JsonValue, encode_json
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import MAX_PAST, Instant
@@ -248,7 +247,9 @@ async def _access_token(
         actors = parse_external_actors(claims, server.issuer, container.issuer_url)
     else:
         row = await _find_opaque(container, text, now)
-        limited, subject, kind = bool(row.limits), row.subject, "opaque"
+        if row.jkt is not None:
+            _check_bound(row.jkt, holder)
+        limited, subject, kind = not row.limits.keys() <= {KEY_LIMIT}, row.subject, "opaque"
         scopes, end = row.scopes, row.expires_at
     if limited:
         raise Refused(Rule.TOKEN_LIMIT, _SUBJECT, "A token with limits is not handed on.")
@@ -262,7 +263,7 @@ def _check_bound(jkt: str, holder: DpopProof | None) -> None:
     check_token_key(holder.key, jkt)
 
 
-async def _find_opaque(container: Container, text: str, now: Instant) -> Any:
+async def _find_opaque(container: Container, text: str, now: Instant) -> TokenRow:
     try:
         row = await find_token(container.database, text, now)
     except Refused as refusal:
@@ -308,17 +309,23 @@ async def read_own(container: Container, text: str, now: Instant) -> Delegation:
     return read_delegated_token(text, by_kid, container.issuer_url, str(audience), now)
 
 
-def verify_holder(container: Container, fields: Sequence[str], now: Instant) -> DpopProof | None:
-    """Return the key to bind the token to (RFC 9449 5).
+async def verify_holder(container: Container, fields: Sequence[str], now: Instant) -> DpopProof | None:
+    """Return the proof of the key to bind the token to (RFC 9449 5, 8).
 
     The transaction ensures single use of the proof.
+
+    Raises:
+        NonceNeeded: without a valid nonce of the token endpoint.
+        Refused: ``dpop.…`` and the other rules of a proof; ``store.unavailable``.
     """
     if not fields:
         return None
     expected = DpopExpectations(
         method="POST", url=token_endpoint(container), token=WithoutToken(), seen=_UsedUpByTheTransaction()
     )
-    return verify_dpop_proof(fields, expected, now)
+    proof = check_proof(fields, expected, now)
+    await container.token_proofs.check_nonce(proof, now)
+    return proof
 
 
 def use_of(proof: DpopProof) -> tuple[str, int]:

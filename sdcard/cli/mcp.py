@@ -10,7 +10,7 @@ from typing import Annotated, TextIO
 import typer
 
 from sdcard.cli.keys import Networks, StatusUnchecked, TrustSigner, decide_status, read_trust
-from sdcard.cli.options import ProfileName, RequireCheck, SearchContext, find_profile, read_token
+from sdcard.cli.options import ProfileName, RequireCheck, SearchContext, connect, find_profile
 from sdcard.errors import Misuse
 from sdcard.io.system import SystemClock, SystemSalts
 
@@ -24,9 +24,7 @@ def command(
     network: Networks = None,
     registry: Annotated[str | None, typer.Option(help="Discover agents; the registry's address.")] = None,
     context: SearchContext = "public",
-    token_file: Annotated[
-        Path | None, typer.Option(help="The registry's bearer token; else SDCARD_TOKEN has it.")
-    ] = None,
+    token_file: Annotated[Path | None, typer.Option(help="The registry's token; else SDCARD_TOKEN has it.")] = None,
     audit: Annotated[Path | None, typer.Option(help="Add a line for each call here, not to standard error.")] = None,
     require_check: RequireCheck = None,
     profile: ProfileName = "sd-card",
@@ -37,7 +35,6 @@ def command(
 
     from sdcard.cli.mcp_server import make_server
     from sdcard.cli.mcp_tools import OFFLINE_TOOLS, DiscoveryTools, PresentationTools
-    from sdcard.io.registry_client import Registry
     from sdcard.web.mcp import InteractionAudit, write_calls
 
     tools = list(OFFLINE_TOOLS)
@@ -55,7 +52,7 @@ def command(
             clock, salts = SystemClock(), SystemSalts()
             tools += PresentationTools(issuers, audience, decided, accepted, clock, salts, required).tools()
         if registry is not None:
-            client = Registry(registry, read_token(token_file))
+            client = connect(registry, token_file)
             tools += DiscoveryTools(client, context, issuers, find_profile(profile), required).tools()
 
     async def serve(stream: TextIO) -> None:

@@ -68,7 +68,10 @@ Timeout: TypeAlias = Annotated[
     float, typer.Option("--timeout", min=0, max=3600, help="How long to wait for the registry, in seconds.")
 ]
 Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
-TokenFile: TypeAlias = Annotated[Path | None, typer.Option("--token-file", help="A file with the bearer token.")]
+TokenFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--token-file", help="A file with the token; SDCARD_TOKEN_KEY names the key that it is bound to."),
+]
 IssuerName: TypeAlias = Annotated[
     str | None, typer.Option("--issuer", help="Who the registry is, when not its address.")
 ]
@@ -120,10 +123,12 @@ def confirm_superseding(supersedes: str, agent: str, yes: bool) -> None:
 
 
 def connect(registry: str, token_file: Path | None) -> "Registry":
-    """Return a client of the registry with the bearer token."""
+    """Return a client of the registry with the token, and the key that it is bound to."""
+    from sdcard.io.key_files import load_signer
     from sdcard.io.registry_client import Registry
 
-    return Registry(registry, read_token(token_file))
+    key = os.environ.get("SDCARD_TOKEN_KEY", "")
+    return Registry(registry, read_token(token_file), key=load_signer(Path(key)) if key else None)
 
 
 def wait_until_ready(registry: "Registry", seconds: float) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
+from sdcard.bound_tokens import NONCE_HEADER
+from sdcard.dpop import create_dpop_proof
 from sdcard.encoding import JsonObject, encode_json, parse_json_object
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.io.registry_answers import (
@@ -30,6 +32,9 @@ from sdcard.io.registry_answers import (
     read_registered,
     refusal_of,
 )
+from sdcard.io.system import SystemClock, SystemSalts
+from sdcard.jose.claims import MAX_NONCE_LENGTH
+from sdcard.jose.jws import Signer
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.rules import Rule
 from sdcard.trust import TrustedIssuers, read_trusted_issuers
@@ -59,22 +64,27 @@ class Registry:
     It follows no redirect. Responses are bounded in size and time.
 
     Args:
-        token: a bearer token, not needed for the registry's keys.
+        address: the registry's public URL, which DPoP proofs name.
+        token: a token, not needed for the registry's keys.
         patience: seconds to retry while nothing listens at the address.
+        key: the key that the token is bound to. Each request then carries a DPoP proof (RFC 9449 7.1).
 
     Raises:
         Misuse: for an http address of another machine: tokens, proofs and keys need https. Also without the extra
             ``http``.
     """
 
-    def __init__(self, address: str, token: str | None = None, patience: float = 5.0) -> None:
+    def __init__(
+        self, address: str, token: str | None = None, patience: float = 5.0, key: Signer | None = None
+    ) -> None:
         check_secret_url(address, "a registry")
         try:
             from sdcard.io.http import check_token
         except ModuleNotFoundError:
             raise Misuse("a registry client needs httpx2: pip install 'sdcard[http]'") from None
         self._address, self._patience = address.rstrip("/"), patience
-        self._headers = {} if token is None else {"Authorization": f"Bearer {check_token(token)}"}
+        self._token, self._key = None if token is None else check_token(token), key
+        self._nonce: str | None = None
 
     def wait_until_ready(self, seconds: float, waiting: Callable[[str], None]) -> None:
         """Wait until the registry can do its work: ``GET /readyz``.
@@ -276,8 +286,10 @@ class Registry:
     def _call(
         self, method: str, path: str, success: int, body: bytes | None = None, idempotency_key: str | None = None
     ) -> JsonObject:
-        status, data = self._send(method, path, body, idempotency_key)
-        document = _parse(data)
+        status, document, nonce = self._send(method, path, body, idempotency_key)
+        if nonce is not None and document is not None and document.get("rule") == Rule.DPOP_NONCE:
+            self._nonce = nonce
+            status, document, _ = self._send(method, path, body, idempotency_key)  # a second demand is an error
         if document is None or not (status == success or 400 <= status < 600):
             hint = "compare the address, which is the root of the registry, without a path"
             raise Misuse(f"the registry answered {status}: not a response of a registry; {hint}")
@@ -285,19 +297,30 @@ class Registry:
             raise refusal_of(document, status)
         return document
 
-    def _send(self, method: str, path: str, body: bytes | None, idempotency_key: str | None) -> tuple[int, bytes]:
+    def _credentials(self, method: str, path: str) -> dict[str, str]:
+        """Return the token, and a fresh proof of its key."""
+        if self._token is None or self._key is None:
+            return {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
+        url, now = self._address + path, SystemClock().now()
+        proof = create_dpop_proof(self._key, method, url, self._token, SystemSalts(), now, self._nonce)
+        return {"Authorization": f"DPoP {self._token}", "DPoP": proof}
+
+    def _send(
+        self, method: str, path: str, body: bytes | None, idempotency_key: str | None
+    ) -> tuple[int, JsonObject | None, str | None]:
         """Send a request, and retry if it cannot be executed twice.
 
-        Connecting sends no request, and an Idempotency-Key makes a repeated request safe.
+        Connecting sends no request, and an Idempotency-Key makes a repeated request safe. The nonce is for proofs.
         """
         import httpx2
 
-        headers = {**self._headers, "Accept": "application/json", "Content-Type": "application/json"}
+        accepted = {"Accept": "application/json", "Content-Type": "application/json"}
         if idempotency_key is not None:
-            headers["Idempotency-Key"] = idempotency_key
+            accepted["Idempotency-Key"] = idempotency_key
         left = 0 if idempotency_key is None else _REPEATS
         deadline = time.monotonic() + self._patience
         while True:
+            headers = {**self._credentials(method, path), **accepted}
             try:
                 tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
                 if not self._address.startswith("http://"):
@@ -306,7 +329,7 @@ class Registry:
                     httpx2.Client(verify=tls, timeout=TIMEOUT, follow_redirects=False, trust_env=False) as client,
                     client.stream(method, self._address + path, content=body, headers=headers) as answer,
                 ):
-                    return answer.status_code, _bounded(answer)
+                    return answer.status_code, _parse(_bounded(answer)), _nonce_of(answer)
             except httpx2.ConnectError as error:
                 if (failure := _tls_failure(error)) is not None:
                     raise Misuse(f"the registry cannot be reached: {failure}") from None
@@ -357,6 +380,12 @@ def _bounded(answer: "httpx2.Response") -> bytes:
         if len(data) > MAX_ANSWER:
             raise Misuse("the registry's answer is too long")
     return bytes(data)
+
+
+def _nonce_of(answer: "httpx2.Response") -> str | None:
+    """Return the only ``DPoP-Nonce`` of a response (RFC 9449 8.1)."""
+    nonce, *others = answer.headers.get_list(NONCE_HEADER) or [""]
+    return nonce if not others and 0 < len(nonce) <= MAX_NONCE_LENGTH else None
 
 
 def _parse(data: bytes) -> JsonObject | None:

@@ -211,7 +211,7 @@ KINDS: Final[dict[str, JsonObject]] = {
     "trust-list": _kind("A signed trust list.", {**_NOW, **_settings({"signers": _JWKS})}),
     "dpop": _kind(
         "`DPoP` of a request, one value a line; an empty document is an absent header.",
-        {**_NOW, **_settings(_REQUEST, {"token": _BOUND_TOKEN, "seen": _TEXTS})},
+        {**_NOW, **_settings(_REQUEST, {"token": _BOUND_TOKEN, "seen": _TEXTS, "nonces": _TEXTS})},
     ),
     "possession": _kind(
         "A proof of possession at registration.",

@@ -12,7 +12,7 @@ from sdcard.delegation_chain import (
     verify_bound_token,
     verify_delegated_token,
 )
-from sdcard.dpop import DpopExpectations, WithoutToken, WithToken, parse_binding, verify_dpop_proof
+from sdcard.dpop import DpopExpectations, WithoutToken, WithToken, check_nonce, parse_binding, verify_dpop_proof
 from sdcard.encoding import JsonObject, JsonValue, decode_base64url, parse_json_object
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.http_auth import check_challenge, parse_challenge, parse_credentials
@@ -118,6 +118,8 @@ def run_dpop(vector: Given) -> JsonValue:
         method=expected["method"], url=expected["url"], token=token, seen=UsedNonces(expected.get("seen", []))
     )
     proof = verify_dpop_proof(_lines(vector), request, now_of(vector))
+    if "nonces" in expected:
+        check_nonce(proof, expected["nonces"])
     return {"jkt": proof.key.thumbprint, "iat": proof.issued_at, "jti": proof.jti, "nonce": proof.nonce}
 
 

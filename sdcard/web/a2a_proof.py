@@ -224,7 +224,7 @@ class ProvingHandler(RequestHandler):
         if self._cards is None:
             return None
         cards, credentials = self._cards(), [headers["authorization"]] if "authorization" in headers else []
-        name = await token_context(cards, credentials, self._clock.now())
+        name = await token_context(cards, credentials, None, self._clock.now())  # the SDK keeps no method and URL
         found = cards.contexts.get(PUBLIC.name if name is None else name)
         if found is None and name is not None:
             raise Refused(Rule.TOKEN_SCOPE, Where(Part.REQUEST, ("headers", "authorization")))

@@ -9,6 +9,18 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sdcard.agent_proof import AgentProver, ShownCard
+from sdcard.bound_tokens import (
+    DPOP_OFFER,
+    BoundTokenSource,
+    NonceNeeded,
+    ProvedRequest,
+    Scheme,
+    SentToken,
+    context_of,
+    is_of_proof,
+    parse_authorization,
+    token_challenge,
+)
 from sdcard.encoding import encode_base64url, encode_json
 from sdcard.errors import Part, Refused, Where
 from sdcard.holder import select_requested
@@ -27,17 +39,8 @@ from sdcard.instants import Clock, Instant
 from sdcard.io.system import SystemClock
 from sdcard.oauth import parse_credentials
 from sdcard.policy.context import PUBLIC
-from sdcard.publishing import (
-    ALL_PATHS,
-    MAX_AGE,
-    SD_MEDIA_TYPE,
-    PublishedCards,
-    Representation,
-    context_of,
-    parse_accept,
-    represent,
-)
-from sdcard.rules import Rule
+from sdcard.publishing import ALL_PATHS, MAX_AGE, SD_MEDIA_TYPE, PublishedCards, Representation, parse_accept, represent
+from sdcard.rules import Kind, Rule
 from sdcard.verifier import VerifiedCard
 from sdcard.web.authenticate import CALLERS, App, Receive, Scope, Send, header_values, request_line, send_problem
 
@@ -173,6 +176,9 @@ _RETRY_AFTER = 60
 _PUBLISH_STATUS = {
     Rule.TOKEN_MISSING: 401,
     Rule.TOKEN_INVALID: 401,
+    Rule.DPOP_MISSING: 401,
+    Rule.DPOP_UNBOUND: 401,
+    Rule.REQUEST: 400,
     Rule.TOKEN_SCOPE: 403,
     Rule.REQUEST_TARGET: 404,
     Rule.REQUEST_METHOD: 405,
@@ -181,7 +187,6 @@ _PUBLISH_STATUS = {
     Rule.ISSUED_IN_FUTURE: 503,
     Rule.TOKEN_KEYS: 503,
 }
-_ERRORS = {Rule.TOKEN_INVALID: ', error="invalid_token"', Rule.TOKEN_SCOPE: ', error="insufficient_scope"'}
 _AUTHORITY = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
 _ENTITY_TAG = re.compile(r'(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")')
 
@@ -237,7 +242,7 @@ class CardApp:
                 raise Refused(Rule.REQUEST_TARGET, Where(Part.REQUEST, ("path",)))
             if scope["method"] not in _METHODS:
                 raise Refused(Rule.REQUEST_METHOD, Where(Part.REQUEST, ("method",)))
-            context = await token_context(cards, credentials, now)
+            context = await token_context(cards, credentials, _proved_request(scope), now)
             received = self._received(scope)
             if received is not None and received.service is not None:
                 context = None  # a Service reads what passes
@@ -246,7 +251,7 @@ class CardApp:
             if received is not None and found.shown is not None:
                 return await self._proved(scope, received, found.shown, now)
         except Refused as refusal:
-            return _problem(refusal, is_public=not credentials)
+            return _problem(refusal, takes_bound(cards), is_public=not credentials)
         varies = _VARY if self._prover is None else f"{_VARY}, {CHALLENGE_HEADER}"
         return _found(found, ",".join(_values(scope, b"if-none-match")), now, varies)
 
@@ -309,19 +314,42 @@ def _values(scope: _Scope, name: bytes) -> list[str]:
     return [value.decode("latin-1") for each, value in scope["headers"] if each.lower() == name]
 
 
-async def token_context(cards: PublishedCards, authorization: list[str], now: Instant) -> str | None:
+def _proved_request(scope: _Scope) -> ProvedRequest:
+    method, path = request_line(scope)
+    return ProvedRequest(header_values(scope, "dpop"), method, _AUTHORITY.sub("", path))
+
+
+def takes_bound(cards: PublishedCards) -> bool:
+    """Whether tokens that are bound to a key are taken."""
+    return isinstance(cards.tokens, BoundTokenSource) and getattr(cards.tokens, "dpop", True) is not None
+
+
+async def token_context(
+    cards: PublishedCards, authorization: list[str], request: ProvedRequest | None, now: Instant
+) -> str | None:
     """The context that the request's token is for; None without a token.
 
+    Without ``request``, no token that is bound to a key is taken.
+
     Raises:
-        Refused: ``token.invalid``, ``token.scope``, ``request.malformed``, ``token.keys-unavailable``.
+        Refused: ``token.invalid``, ``token.scope``, ``request.malformed``, ``token.keys-unavailable``; ``dpop.…`` and
+            the other rules of a proof.
     """
+    source = cards.tokens
     try:
-        token = parse_credentials(authorization)
+        if request is not None and takes_bound(cards):
+            sent = parse_authorization(authorization)
+        else:
+            sent = SentToken(Scheme.BEARER, parse_credentials(authorization))
     except Refused as refusal:
         if refusal.rule is Rule.TOKEN_MISSING:
             return None
         raise
-    return context_of(await cards.tokens.scopes(token, now), PUBLIC.name)
+    if request is not None and sent.scheme is Scheme.DPOP and isinstance(source, BoundTokenSource):
+        scopes = await source.bound_scopes(sent.text, request, now)
+    else:
+        scopes = await source.scopes(sent.text, now)
+    return context_of(scopes, PUBLIC.name)
 
 
 def _found(found: Representation, known: str, now: Instant, varies: str) -> _Answer:
@@ -341,13 +369,14 @@ def _found(found: Representation, known: str, now: Instant, varies: str) -> _Ans
     return _Answer(200, {**about, **_content(found.media_type, found.body)}, found.body)
 
 
-def _problem(refusal: Refused, *, is_public: bool) -> _Answer:
+def _problem(refusal: Refused, is_bound: bool, *, is_public: bool) -> _Answer:
     """Describe the error (RFC 9457), with the header fields of HTTP and OAuth."""
-    rule, status = refusal.rule, _PUBLISH_STATUS.get(refusal.rule) or _challenge_status(refusal)
+    rule, status = refusal.rule, _status_of(refusal)
     body = encode_json(problem_document(refusal, status))
     headers = {"Cache-Control": "no-store", "Vary": _VARY, **(_ANY_ORIGIN if is_public else {})}
     if status == 401 or rule is Rule.TOKEN_SCOPE:
-        headers["WWW-Authenticate"] = f'Bearer realm="agent-card"{_ERRORS.get(rule, "")}'
+        headers["WWW-Authenticate"] = token_challenge(refusal, "agent-card", DPOP_OFFER if is_bound else None)
+        headers |= refusal.headers if isinstance(refusal, NonceNeeded) else {}
     elif status == 405:
         headers["Allow"] = ", ".join(_METHODS)
     elif status == 503:
@@ -355,8 +384,12 @@ def _problem(refusal: Refused, *, is_public: bool) -> _Answer:
     return _Answer(status, {**headers, **_content(PROBLEM, body)}, body)
 
 
-def _challenge_status(refusal: Refused) -> int:
-    """Return the status for a refused challenge; 503 for what is wrong on this side."""
+def _status_of(refusal: Refused) -> int:
+    """Return the status; 401 for a wrong proof, 503 for a fault of this side."""
+    if refusal.rule in _PUBLISH_STATUS:
+        return _PUBLISH_STATUS[refusal.rule]
+    if is_of_proof(refusal) and refusal.rule.kind is not Kind.UNAVAILABLE:
+        return 401
     return int(refusal_status(refusal)) if refusal.where.part is Part.CHALLENGE else 503
 
 

@@ -51,7 +51,7 @@ def post(registry: OpenDesk, *authorization: str) -> Any:
     return registry.client.post("/agents/register", json=request(), headers=headers)
 
 
-@pytest.mark.parametrize("authorization", [(), ("Basic YWxpY2U6c2VjcmV0",), ("Bearerx abc",), ("DPoP abc",)])
+@pytest.mark.parametrize("authorization", [(), ("Basic YWxpY2U6c2VjcmV0",), ("Bearerx abc",), ("DPoPx abc",)])
 def test_without_a_token_nothing_is_read(desk: Desk, registry: OpenDesk, authorization: tuple[str, ...]) -> None:
     before = desk.rows()
 
@@ -297,6 +297,7 @@ MEANINGLESS = {
     Limit.ENDPOINT_HOSTS: ["", "https://a.example", "a.example:443", "a.example/", "*.a.example", "ä.example"],
     Limit.SKILL_IDS: ["", "\udc80"],
     Limit.CONTEXTS: ["", "\udc80"],
+    Limit.KEY: ["", "x" * 42, "x" * 43],  # the last one beside another
 }  # fmt: skip
 
 
@@ -388,7 +389,8 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "no audience": ({"aud": None}, {}, "claim.missing at access-token/aud"),
     "an odd audience": ({"aud": [CLAIMS["aud"], 1]}, {}, "claim.type at access-token/aud"),
     "an empty audience": ({"aud": []}, {}, "audience.mismatch at access-token/aud"),
-    "bound to a key": ({"cnf": {"jkt": "x"}}, {}, "dpop.missing at access-token/cnf"),
+    "bound to no key": ({"cnf": {"jkt": ""}}, {}, "dpop.token-unbound at access-token/cnf"),
+    "bound in two ways": ({"cnf": {"jkt": "x", "x5t#S256": "y"}}, {}, "dpop.token-unbound at access-token/cnf"),
     "expired": ({"exp": NOW}, {}, "time.expired at access-token/exp"),
     "no end": ({"exp": None}, {}, "claim.missing at access-token/exp"),
     "an end in words": ({"exp": "soon"}, {}, "claim.type at access-token/exp"),

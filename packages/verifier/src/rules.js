@@ -82,6 +82,7 @@ export const RULES = {
   "dpop.token-hash": {"sentence": "The DPoP proof was made for another access token.", "standard": "RFC 9449 4.3"},
   "dpop.other-key": {"sentence": "The access token is bound to another key than the proof's.", "standard": "RFC 9449 4.3, 6"},
   "dpop.token-unbound": {"sentence": "The access token is not bound to exactly one key.", "standard": "RFC 9449 6.1, 7.1"},
+  "dpop.nonce": {"sentence": "The DPoP proof has no nonce of this server that is still valid.", "standard": "RFC 9449 8, 9"},
   "dpop.replayed": {"sentence": "The DPoP proof was used before.", "standard": "RFC 9449 11.1"},
   "dpop.record-unavailable": {"sentence": "It cannot be determined whether the DPoP proof was used before.", "standard": "RFC 9449 11.1"},
   "issuer.unknown": {"sentence": "The Issuer is not trusted.", "standard": "RFC 9901 7.1, SD-Card 7.2"},

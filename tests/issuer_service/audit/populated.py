@@ -2,11 +2,10 @@
 chains, approvals of each state.
 """
 
-from sdcard.dpop import create_dpop_proof
 from tests.issuer_service.console.visitor import Visitor
-from tests.issuer_service.delegation.office import KEYS, TOKEN_ENDPOINT, Office
+from tests.issuer_service.delegation.office import KEYS, Office
 from tests.issuer_service.desk import Desk, OpenDesk, jwk, request
-from tests.world import NOW, RecordingSalts, key
+from tests.world import key
 
 
 def populate(desk: Desk) -> None:
@@ -47,8 +46,7 @@ def _delegate(office: Office) -> None:
     office.issued(office.hand_on(first, "bob", "c"))
     revoked = office.issued(office.show("a", "b"))
     assert office.post("/revoke", "alice", {"token": revoked}).status_code == 200
-    proof = create_dpop_proof(KEYS["a"], "POST", TOKEN_ENDPOINT, None, RecordingSalts("proof"), NOW)
-    office.issued(office.show("a", "b", headers={"dpop": proof}))
+    office.issued(office.show("a", "b", headers={"dpop": office.proof(KEYS["a"])}))
     office.tokens["gone"] = office.desk.new_token("gone")
     assert office.post("/revoke", "gone", {"token": office.tokens["gone"]}).status_code == 200
 

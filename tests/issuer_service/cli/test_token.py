@@ -7,6 +7,7 @@ import pytest
 
 from issuer_service.server import running_registry
 from tests.command_line import Sdcard
+from tests.shared import ROOT
 
 
 def test_tokens_are_listed_by_names_that_open_nothing(sdcard: Sdcard) -> None:
@@ -61,3 +62,47 @@ def test_who_makes_a_token_is_told_where_it_holds_and_no_password(sdcard: Sdcard
 
     assert "in sqlite:///other.sqlite" in made.err.replace("\n", " ")
     assert Path("other.sqlite").exists()
+
+
+def test_a_token_that_is_bound_to_a_key_works_with_this_key_alone(
+    sdcard: Sdcard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client sends its public half; every command that asks the registry then signs its requests."""
+    monkeypatch.setenv("SDCARD_DATABASE_URL", f"sqlite+aiosqlite:///{tmp_path / 'registry.sqlite'}")
+    for name in ("client", "other", "agent"):
+        sdcard("keys", "new", f"{name}.jwk")
+    Path("client.jwks").write_text(sdcard("keys", "public", "client.jwk").out)
+    Path("card.json").write_bytes((ROOT / "examples" / "georoute.json").read_bytes())
+    with running_registry(tmp_path) as desk:
+        made = [
+            sdcard("token", "create", "--subject", "me", "--bind", f, "--json") for f in ("client.jwks", "client.jwk")
+        ]
+        Path("token").write_text(made[0].json["token"])
+        asked = ("--registry", desk.address, "--token-file", "token")
+        bearer = sdcard("agents", "list", *asked)
+        monkeypatch.setenv("SDCARD_TOKEN_KEY", "other.jwk")
+        other = sdcard("agents", "list", *asked)
+        monkeypatch.setenv("SDCARD_TOKEN_KEY", "client.jwk")
+        registered = sdcard(
+            "register", "card.json", *asked, "--agent-id", "a", "--key", "agent.jwk", "--context", "public",
+            "--out", "cards",
+        )  # fmt: skip
+        listed = sdcard("agents", "list", *asked, "--json")
+        found = sdcard("discover", *asked, "--skill", "route-planner", "--json")
+    assert (bearer.status, other.status) == (1, 1)
+    assert "dpop.missing" in bearer.err
+    assert "SDCARD_TOKEN_KEY" in bearer.err
+    assert "dpop.other-key" in other.err
+    assert (registered.status, found.status) == (0, 0), registered.err
+    assert [one["agent_id"] for one in listed.json["agents"]] == ["a"]
+    marks = [line for line in sdcard("token", "list").out.splitlines() if "bound" in line]
+    assert len(marks) == 2
+    assert not any("limited" in line for line in marks)
+
+
+@pytest.mark.parametrize("content", ["{}", '{"keys": []}', "x"])
+def test_a_token_is_bound_to_one_key_that_nobody_else_has(sdcard: Sdcard, content: str) -> None:
+    Path("key.jwk").write_text(content)
+    Path("key.jwk").chmod(0o600)
+    assert sdcard("token", "create", "--subject", "me", "--bind", "key.jwk").status in (1, 2)
+    assert sdcard("token", "list", "--json").json["tokens"] == []

@@ -13,6 +13,7 @@ from sdcard import Challenge, accept_sd_card, present, select_all
 from sdcard.acceptance import Acceptance
 from sdcard.delegation_chain import ACCESS_TOKEN_TYPE, SD_AGENT_CARD_TYPE, TOKEN_EXCHANGE, Delegation
 from sdcard.delegation_chain import read_delegated_token as read
+from sdcard.dpop import create_dpop_proof
 from sdcard.jose.jws import Signer
 from sdcard.trust import TrustedIssuers
 from tests.issuer_service.desk import Desk, OpenDesk, ask, changing, jwk, request, request_with_card
@@ -107,6 +108,21 @@ class Office:
     def post(self, path: str, owner: str, form: Any, headers: Mapping[str, str] | None = None) -> httpx2.Response:
         sent = {"authorization": basic(owner, self.tokens[owner]), **(headers or {})}
         return self.registry.client.post(path, data=form, headers=sent)
+
+    def proof(self, signer: Signer, **changes: Any) -> str:
+        """A DPoP proof for the token endpoint, with a nonce of it."""
+        changes = changes if "nonce" in changes else {**changes, "nonce": self.proof_nonce()}
+        named = {"method": "POST", "url": f"{self.issuer}/token", "access_token": None, **changes}
+        return create_dpop_proof(signer, **named, salts=self.desk.salts, now=self.desk.clock.now())
+
+    def proof_nonce(self) -> str:
+        """The nonce that the token endpoint gives to a proof without one."""
+        form = {"grant_type": TOKEN_EXCHANGE, "subject_token_type": ACCESS_TOKEN_TYPE, "subject_token": "x"}
+        sent = {"dpop": self.proof(key(60), nonce=None)}
+        response = self.post("/token", "eve", {**form, "audience": "agent:b", "scope": "read"}, sent)
+        assert_error(response, "use_dpop_nonce", "dpop.nonce")
+        [nonce] = response.headers.get_list("dpop-nonce")
+        return str(nonce)
 
     def issued(self, response: httpx2.Response) -> str:
         """The token of an answer that is one, as RFC 8693 wants it."""

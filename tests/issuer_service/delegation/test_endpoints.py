@@ -187,9 +187,9 @@ def test_a_persons_token_that_is_bound_to_a_key_is_handed_on_by_who_has_it(with_
     office.grant("alice", "b")
     token = access_token({"scope": "read", "cnf": {"jkt": key(60).public_key.thumbprint}})
     assert_error(office.hand_on(token, "alice", "b"), "invalid_dpop_proof", "dpop.missing")
-    other = {"dpop": proof(key(61))}
+    other = {"dpop": office.proof(key(61))}
     assert_error(office.hand_on(token, "alice", "b", headers=other), "invalid_dpop_proof", "dpop.other-key")
-    bound = office.issued(office.hand_on(token, "alice", "b", headers={"dpop": proof(key(60))}))
+    bound = office.issued(office.hand_on(token, "alice", "b", headers={"dpop": office.proof(key(60))}))
     assert office.read(bound, "b").key == key(60).public_key.thumbprint
 
 
@@ -277,7 +277,7 @@ def proof(signer: Any, url: str = TOKEN_ENDPOINT, method: str = "POST", token: s
 def test_with_a_proof_the_token_is_bound_to_its_key(office: Office) -> None:
     office.grant("a", "b")
     signer, keys = key(60), keys_of(office.desk)
-    sent = {"dpop": proof(signer)}
+    sent = {"dpop": office.proof(signer)}
 
     response = office.show("a", "b", headers=sent)
 
@@ -311,6 +311,40 @@ def test_a_proof_that_is_none(office: Office, fields: list[str], rule: str) -> N
     headers = [("authorization", basic("alice", office.tokens["alice"])), *(("dpop", one) for one in fields)]
     response = office.registry.client.post("/token", data=form, headers=headers)
     assert_error(response, "invalid_dpop_proof", rule)
+
+
+def test_a_nonce_of_the_token_endpoint_serves_several_proofs_for_five_minutes(office: Office) -> None:
+    office.grant("a", "b")
+    nonce = office.proof_nonce()
+    for _ in range(2):
+        office.issued(office.show("a", "b", headers={"dpop": office.proof(key(60), nonce=nonce)}))
+    for wrong in ("", " ", "x" * 300, nonce[:-1] + ("A" if nonce[-1] != "A" else "B"), office.nonce("alice")):
+        response = office.show("a", "b", headers={"dpop": office.proof(key(60), nonce=wrong)})
+        assert_error(response, "use_dpop_nonce", "dpop.nonce")
+        assert response.headers["dpop-nonce"] != wrong
+    office.desk.clock.advance(301)
+    office.cards["a"] = office.register("a")
+    late = office.show("a", "b", headers={"dpop": office.proof(key(60), nonce=nonce)})
+    assert_error(late, "use_dpop_nonce", "dpop.nonce")
+
+
+def test_a_client_with_a_bound_token_gets_a_token_that_is_bound_to_its_key(office: Office) -> None:
+    jkt, scope = key(60).public_key.thumbprint, "agents:manage"
+    own = office.desk.new_token("alice", limits={Limit.KEY: [jkt]})
+    office.grant("alice", "b", [scope])
+    proved = {"authorization": f"DPoP {own}", "dpop": office.proof(key(60), access_token=own)}
+
+    bound = office.issued(office.hand_on(own, "alice", "b", scope, headers=proved))
+
+    assert office.read(bound, "b").key == jkt
+    replayed = office.hand_on(own, "alice", "b", scope, headers=proved)
+    assert_error(replayed, "invalid_dpop_proof", "dpop.replayed")
+    office.tokens["alice"] = office.desk.new_token("alice")
+    assert_error(office.hand_on(own, "alice", "b", scope), "invalid_dpop_proof", "dpop.missing")
+    other = {"dpop": office.proof(key(61))}
+    assert_error(office.hand_on(own, "alice", "b", scope, headers=other), "invalid_dpop_proof", "dpop.other-key")
+    office.tokens["alice"] = own
+    assert_error(office.hand_on(own, "alice", "b", scope), "invalid_client", "dpop.missing", 401)
 
 
 # -- mounted

@@ -13,9 +13,12 @@ import pytest
 import trustme
 
 from sdcard import Misuse, Refused
+from sdcard.dpop import token_hash
+from sdcard.errors import Part
 from sdcard.io import registry_client as client
 from sdcard.io.registry_answers import Registered
 from sdcard.io.registry_client import Registry
+from sdcard.jose.jws import parse_jws
 from sdcard.rules import Rule
 from tests.world import key, raises_rule
 
@@ -32,12 +35,14 @@ class Stranger:
         self.asked: list[tuple[str, str]] = []
         self.breaks = 0
         self.keys: list[str | None] = []
+        self.headers: list[Any] = []
         stranger = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 stranger.asked.append((self.command, self.path))
                 self.rfile.read(int(self.headers.get("content-length", 0)))
+                stranger.headers.append(self.headers)
                 stranger.keys.append(self.headers.get("idempotency-key"))
                 if stranger.breaks:
                     stranger.breaks -= 1
@@ -360,3 +365,54 @@ def test_a_finding_of_a_later_version_leaves_the_others(stranger: Stranger) -> N
 
     with raises_rule("token.invalid", "request/headers/authorization"):
         register(stranger)
+
+
+# -- tokens that are bound to a key -----------------------------------------------------------------------------------
+
+
+def test_a_proof_comes_with_every_request_and_a_demand_for_a_nonce_is_answered_once(stranger: Stranger) -> None:
+    stranger.says("/nonces", refused("dpop.nonce"), 401, **{"DPoP-Nonce": "n-1"})
+
+    with pytest.raises(Refused) as caught:
+        Registry(stranger.address, "token", key=key(60)).nonce()
+
+    assert caught.value.rule == "dpop.nonce"
+    assert stranger.asked == [("POST", "/nonces")] * 2
+    claims = [proof_of(headers) for headers in stranger.headers]
+    assert [one.get("nonce") for one in claims] == [None, "n-1"]
+    assert {(one["htm"], one["htu"], one["ath"]) for one in claims} == {
+        ("POST", f"{stranger.address}/nonces", token_hash("token"))
+    }
+    assert len({one["jti"] for one in claims}) == 2
+    assert {headers["authorization"] for headers in stranger.headers} == {"DPoP token"}
+
+
+@pytest.mark.parametrize("headers", [{}, {"DPoP-Nonce": ""}, {"DPoP-Nonce": "x" * 257}])
+def test_a_demand_without_a_nonce_is_an_error(stranger: Stranger, headers: dict[str, str]) -> None:
+    stranger.says("/nonces", refused("dpop.nonce"), 401, **headers)
+    with pytest.raises(Refused):
+        Registry(stranger.address, "token", key=key(60)).nonce()
+    assert len(stranger.asked) == 1
+
+
+def test_a_retry_carries_a_new_proof(stranger: Stranger) -> None:
+    stranger.breaks = 1
+    stranger.says("/agents/register", GOOD, 201)
+    Registry(stranger.address, "token", key=key(60)).register({}, ["public"], ["k"])
+    assert len({proof_of(headers)["jti"] for headers in stranger.headers}) == 2
+
+
+def test_without_a_key_no_proof_is_sent(stranger: Stranger) -> None:
+    stranger.says("/nonces", refused("dpop.missing"), 401, **{"DPoP-Nonce": "n-1"})
+    with pytest.raises(Refused):
+        Registry(stranger.address, "token").nonce()
+    assert [(one["authorization"], one["dpop"]) for one in stranger.headers] == [("Bearer token", None)]
+
+
+def refused(rule: str) -> dict[str, Any]:
+    return {"rule": rule, "findings": [{**FINDING, "rule": rule}]}
+
+
+def proof_of(headers: Any) -> dict[str, Any]:
+    [value] = headers.get_all("dpop")
+    return dict(parse_jws(value, Part.DPOP_HEADER, Part.DPOP, 8).payload)
