@@ -125,7 +125,7 @@ DPOP-10 | met | sdcard/jose/claims.py:check_freshness | tests/sdcard/test_dpop.p
 DPOP-11 | met | sdcard/jose/claims.py:read_nonce sdcard/io/sql_replay_cache.py:SqlReplayRecord | tests/sdcard/test_dpop.py tests/sdcard/io/test_sql_replay_cache.py | Single use is not optional.
 DPOP-12 | met | sdcard/dpop.py:verify_dpop_proof | tests/sdcard/test_dpop.py |
 DPOP-13 | met | sdcard/dpop.py:check_token_key | tests/sdcard/test_dpop.py |
-DPOP-14 | met | sdcard/bound_tokens.py:check_scheme sdcard/bound_tokens.py:parse_authorization | tests/sdcard/test_bound_tokens.py tests/issuer_service/test_tokens.py tests/sdcard/web/test_publish.py |
+DPOP-14 | met | sdcard/bound_tokens.py:check_scheme sdcard/bound_tokens.py:parse_authorization | tests/sdcard/test_bound_tokens.py tests/issuer_service/test_tokens.py tests/sdcard/web/test_publish_bound.py |
 DPOP-15 | met | issuer_service/delegation/schemas.py:TokenIssued | tests/issuer_service/delegation/test_endpoints.py |
 DPOP-16 | no | | | There are no refresh tokens.
 DPOP-17 | met | issuer_service/delegation/schemas.py:oauth_error sdcard/bound_tokens.py:token_challenge | tests/issuer_service/delegation/test_endpoints.py tests/issuer_service/test_tokens.py |

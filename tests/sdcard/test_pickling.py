@@ -48,6 +48,7 @@ from sdcard import (
     select_all,
     select_requested,
 )
+from sdcard.bound_tokens import NonceNeeded
 from sdcard.dpop import DpopProof
 from sdcard.errors import Part
 from sdcard.instants import Instant
@@ -197,6 +198,7 @@ INSIDE: dict[str, Callable[[World], object]] = {
     "a refusal for slowness": lambda world: TooSlow(),
     "a refusal of a database": lambda world: StoreUnavailable(Reason.READ_ONLY),
     "a refusal of a nonce": lambda world: NonceOutdated(Rule.PROOF_NONCE, Where(Part.REQUEST), "Ask for a new one."),
+    "a demand for a nonce": lambda world: NonceNeeded("n-1"),
     "a refusal of an endpoint": lambda world: NotADocument(Rule.FETCH_FAILED, Where(Part.FETCHED), "No document."),
     "keys of every kind": lambda world: [
         InMemorySigner(made).public_key
