@@ -180,5 +180,12 @@ def proofs() -> Iterator[Case]:
     yield refused("proof-other-interaction", Rule.KB_INTERACTION, f"{kb}/interaction_id", "another interaction",
                   answer(interaction_id="i-2"), asked={"interaction_id": "i-1"})  # fmt: skip
     yield refused("proof-no-nonce", Rule.CLAIM_MISSING, f"{kb}/nonce", "no nonce", answer(nonce=REMOVED))
+    yield refused("proof-twice-there", Rule.AGENT_PROOF_MALFORMED, "presentation", "two headers",
+                  f"{answer()}\n{answer()}")  # fmt: skip
+    longest, too_long = ("n" * 5_159, "n" * 5_160)
+    yield yes("proof-longest", claims(name=longest), "8,000 characters", SECTION, answer(sd_jwt(claims(name=longest))),
+              **options())  # fmt: skip
+    yield refused("proof-too-long", Rule.LIMIT_BYTES, "presentation", "8,001 characters",
+                  answer(sd_jwt(claims(name=too_long))))  # fmt: skip
     yield refused("proof-two", Rule.AGENT_PROOF_MALFORMED, "presentation", "two proofs in one header",
                   f"{answer()}, {answer()}")  # fmt: skip

@@ -18,7 +18,7 @@ from sdcard.policy.plan import plan_disclosure
 from sdcard.profile import AGENT_SD_JWT_02, SD_CARD
 from sdcard.rules import Rule
 from sdcard.sdjwt.model import DigestAlgorithm, SdJwt, SdJwtWithKeyBinding, to_flattened, to_general
-from vectors import agent_proofs, branches, certificates, issuing, logs, tokens, written
+from vectors import agent_proofs, branches, certificates, crafted, issuing, logs, tokens, written
 from vectors.actors import (
     AUDIENCE,
     CARD_SIGNER,
@@ -445,6 +445,9 @@ def key_bindings() -> Iterator[Case]:
                   bound(shown, iat=NOW - 11), key_binding={**ANSWER, "past": 10})  # fmt: skip
     yield refused("nonce", Rule.KB_NONCE, "jwt/nonce", "an answer to another challenge", f"{section}.f, R-90",
                   bound(shown, nonce="another"))  # fmt: skip
+    longest = "\U0001f511" * 256
+    yield yes("nonce-longest", good, "a nonce of 256 characters", f"{section}.f", bound(shown, nonce=longest),
+              key_binding={**ANSWER, "nonce": longest}, needs=OURS)  # fmt: skip
     yield refused("nonce-too-long", Rule.CLAIM_VALUE, "jwt/nonce", "a nonce that no record can keep", f"{section}.f",
                   bound(shown, nonce="n" * 257), key_binding=UNASKED, needs=(*OURS, "unsolicited"))  # fmt: skip
     yield refused("audience", Rule.KB_AUDIENCE, "jwt/aud", "for another Verifier", f"{section}.f, R-90",
@@ -519,6 +522,11 @@ def key_bindings() -> Iterator[Case]:
 # -- SD-Card ----------------------------------------------------------------------------------------------------------
 
 
+PRIME = "_____wAAAAEAAAAAAAAAAAAAAAD_______________8"
+BESIDE_0, BESIDE_5 = "ZkhceA4vg9ckM71dhKBrtlQcKvMdrocXKL-FahdPk_Q", "1zJddkbNYNgKknOM6zRfhEz_rzWEECLKsXb2kt6N4dc"
+"""P-256's prime; the `y` of the point whose `x` is 0, and the `x` of a point whose `y` is 5."""
+
+
 def sd_cards() -> Iterator[Case]:
     """Make cases beyond RFC 9901: required claims, `vct`, `cnf`, status, contexts."""
     for name in ("sub", "iat", "exp", "vct", "cnf"):
@@ -563,6 +571,15 @@ def sd_cards() -> Iterator[Case]:
         "off-curve": (Rule.KEY_MALFORMED, "", {**HOLDER.jwk, "y": HOLDER.jwk["x"]}),
         "small-order": (Rule.KEY_MALFORMED, "/x", {"kty": "OKP", "crv": "Ed25519", "x": f"AQ{'A' * 41}"}),
         "published": (Rule.KEY_PUBLISHED, "", a5),
+        "x-prime": (Rule.KEY_MALFORMED, "", {**HOLDER.jwk, "x": PRIME, "y": BESIDE_0}),
+        "y-above-prime": (Rule.KEY_MALFORMED, "", {**HOLDER.jwk, "x": BESIDE_5, "y": PRIME[:-1] + "Q"}),
+        "ops-text": (Rule.KEY_UNSUPPORTED, "/key_ops", {**HOLDER.jwk, "key_ops": "verify"}),
+        "ops-other": (Rule.KEY_UNSUPPORTED, "/key_ops", {**HOLDER.jwk, "key_ops": ["sign"]}),
+        "ml-dsa-no-alg": (Rule.KEY_MALFORMED, "/alg", {"kty": "AKP", "pub": "AA"}),
+        "ml-dsa-other-alg": (Rule.KEY_UNSUPPORTED, "/alg", {"kty": "AKP", "alg": "ML-DSA-1", "pub": "AA"}),
+        "ml-dsa-no-pub": (Rule.KEY_MALFORMED, "/pub", {"kty": "AKP", "alg": "ML-DSA-44"}),
+        "ml-dsa-short": (Rule.KEY_MALFORMED, "/pub", {"kty": "AKP", "alg": "ML-DSA-44", "pub": "AA"}),
+        "ml-dsa-zero": (Rule.KEY_MALFORMED, "/pub", {"kty": "AKP", "alg": "ML-DSA-44", "pub": raw(bytes(1312))}),
     }
     for name, (rule, member, jwk) in keys.items():
         yield no(f"cnf-{name}", rule, f"issuer-jwt/cnf/jwk{member}", "the key in `cnf` cannot be used",
@@ -856,6 +873,17 @@ def limits() -> Iterator[Case]:
     yield yes("depth-at", deep, "as deep as allowed", "limits", sd_jwt(deep), expectations=bounds(json_depth=12))
     yield no("depth-above", Rule.JSON_DEPTH, "issuer-jwt", "one level too deep", "limits", sd_jwt(deep),
              expectations=bounds(json_depth=11))  # fmt: skip
+    many = "limits: at most 32,768 objects and arrays"
+    old: JsonObject = {"exp": NOW - 1, "cnf": {"jwk": HOLDER.jwk}}
+    for name, count, rule, where in (
+        ("containers-at", 32_764, Rule.EXPIRED, "issuer-jwt/exp"),
+        ("containers-above", 32_765, Rule.LIMIT_CONTAINERS, "issuer-jwt"),
+    ):
+        yield no(name, rule, where, "as many objects and arrays as allowed, or one more", many,
+                 sd_jwt(claims(**old, a=[[]] * count)), needs=OURS)  # fmt: skip
+    brackets = b"[" * 63 + b"[]" * 32_736 + b"[["
+    yield no("containers-before-depth", Rule.LIMIT_CONTAINERS, "issuer-jwt", "too deep after too many", many,
+             f"{jwt(brackets)}~", needs=OURS)  # fmt: skip
     inner = claim("b", [[[1]]])
     outer = claim("a", {"_sd": [digest(inner)]})
     yield no("depth-through-disclosures", Rule.JSON_DEPTH, "disclosure/1", "each is shallow, the result is deep",
@@ -1311,7 +1339,7 @@ TOPICS = {
     "sd-jwt": (accepted_sd_jwts, refused_sd_jwts, branches.accepted, branches.refused),
     "jws": (jws,),
     "trust": (trusted,),
-    "certificates": (certificates.certificates,),
+    "certificates": (certificates.certificates, crafted.crafted),
     "times": (times,),
     "key-binding": (key_bindings, branches.key_bindings),
     "agent-proof": (agent_proofs.challenges, agent_proofs.proofs),

@@ -156,6 +156,31 @@ def status_lists() -> Iterator[Case]:
         lst(lst=ZEROS),
         expectations=small,
     )
+    even = next(one for one in (status_list({"x": "x" * size}) for size in range(4)) if len(one) % 2 == 0)
+    for name, room, rule, token in (
+        ("token-too-large", len(even) - 2, Rule.LIMIT_BYTES, even),
+        ("token-of-emoji", 100, Rule.JWS_FORMAT, "\U0001f600" * 100),
+        ("token-of-emoji-too-large", 100, Rule.LIMIT_BYTES, "\U0001f600" * 101),
+    ):
+        yield refused(
+            name,
+            rule,
+            "",
+            "a token that is too large, or just not",
+            "11.1",
+            token,
+            expectations={**small, "limits": {"status_list_bytes": room // 2}},
+        )
+    yield accepted(
+        "token-at-limit",
+        "a token that is as large as allowed",
+        "Token Status List 11.1",
+        even,
+        read,
+        **{**kind, "expectations": {**small, "limits": {"status_list_bytes": len(even) // 2}}},
+    )
+    letter = f"{status_list()[:-1]}\xe9"
+    yield refused("token-not-ascii", Rule.JWS_FORMAT, "", "a letter that is not ASCII", "5.1", letter)
     yield refused("typ", Rule.JWS_TYP, "/typ", "an ordinary JWT", "5.1", status_list(typ="JWT"))
     yield refused("alg-none", Rule.JWS_ALG, "/alg", "`alg` is none", "5.1", status_list(alg="none"))
     yield refused(
@@ -251,6 +276,8 @@ def trust_lists() -> Iterator[Case]:
         trust_list({"aud": "x"}),
         "RFC 7519 4.1.3",
     )
+    yield refused("list-not-ascii", Rule.JWS_FORMAT, "", "a letter that is not ASCII", f"{trust_list()[:-1]}\xe9")
+    yield refused("list-not-before", Rule.NOT_YET_VALID, "/nbf", "valid in 61 s", trust_list({"nbf": NOW + 61}))
     yield refused(
         "list-not-jws", Rule.JWS_FORMAT, "", "the document without a signature", json.dumps(trust()), "RFC 7515 7.1"
     )
@@ -811,6 +838,34 @@ def headers() -> Iterator[Case]:
         "SD-JWT VC 4.6",
     )
 
+    for name, entry in (("number", "1"), ("129-characters", f'\\"{"a" * 129}\\"')):
+        yield refused(
+            f"requested-{name}",
+            Rule.CHALLENGE_MALFORMED,
+            "/requested/0",
+            "an entry that is no short text",
+            f'{good}, requested="[{entry}]"',
+        )
+    longest = "a" * 128
+    yield asked(
+        "requested-128-characters",
+        "the longest entry",
+        f'{good}, requested="[\\"{longest}\\"]"',
+        {**read, "requested": [longest]},
+    )
+    segment = json.dumps(json.dumps(['"\\ud800"']))
+    yield refused(
+        "requested-surrogate",
+        Rule.PATH_MALFORMED,
+        "/requested/0",
+        "a segment that is no text",
+        f"{good}, requested={segment}",
+    )
+    padded = [f'{good}, requested="[{" " * size}]"' for size in range(4000 - len(good) - 16, 4001 - len(good))]
+    yield asked("longest", "a challenge of 4,000 characters", next(one for one in padded if len(one) == 4000), read)
+    too_long = next(one for one in padded if len(one) == 4001)
+    yield refused("too-long", Rule.CHALLENGE_MALFORMED, "", "a challenge of 4,001 characters", too_long)
+
     presentation = bound(sd_jwt(claims()))
     at = "request/headers/authorization"
 
@@ -829,6 +884,8 @@ def headers() -> Iterator[Case]:
         )
 
     yield sent("presentation", "SD-Card", None, "a presentation", f"SD-Card {presentation}", presentation)
+    yield sent("longest", "SD-Card", None, "8,000 characters", f"SD-Card {'a' * 8000}", "a" * 8000)
+    yield sent("too-long", "SD-Card", Rule.LIMIT_BYTES, "8,001 characters", f"SD-Card {'a' * 8001}")
     yield sent("absent", "SD-Card", Rule.PRESENTATION_MISSING, "no header", "")
     yield sent("other-scheme", "SD-Card", Rule.PRESENTATION_MISSING, "another scheme", "Bearer abc")
     yield sent("twice", "SD-Card", Rule.REQUEST, "two headers", f"SD-Card {presentation}\nSD-Card {presentation}")
@@ -897,6 +954,8 @@ def nonces() -> Iterator[Case]:
     expired, other = Rule.KB_CHALLENGE_EXPIRED, Rule.KB_OTHER_REQUEST
     yield case("expired", "made 301 s ago", stateless(NOW - 301), expired)
     yield case("from-future", "made in 61 s", stateless(NOW + 61), expired)
+    ahead = stateless(NOW + 60)
+    yield Case("nonce-ahead", "made in 60 s", standard, ahead, kind="nonce", expectations=TERMS, result=NOW + 360)
     changes: dict[str, dict[str, Any]] = {
         "audience": {"audience": "https://other.example"},
         "purpose": {"purpose": "called-agent"},

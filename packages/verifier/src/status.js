@@ -29,8 +29,7 @@ export function readStatus(value) {
 export function checkStatusValue(value) {
   if (value === 1) throw new Refused("status.revoked", "issuer-jwt/status");
   if (value === 2) throw new Refused("status.suspended", "issuer-jwt/status");
-  if (value === null) throw new Refused("status.unavailable", "issuer-jwt/status", "The list has no such entry.");
-  if (value !== 0) throw new Refused("status.unavailable", "issuer-jwt/status", "The status value is unknown.");
+  if (value !== 0) throw new Refused("status.unavailable", "issuer-jwt/status", value === null ? "The list has no such entry." : "The status value is unknown.");
 }
 
 /**

@@ -114,9 +114,7 @@ function ascii(bytes) {
 /** @param {Element} name */
 function checkName(name) {
   for (const part of elementsOf(name.body)) {
-    const pairs = elementsOf(only(part, SET).body);
-    demand(pairs.length > 0);
-    for (const pair of pairs) demand(elementsOf(only(pair, SEQUENCE).body).length === 2);
+    for (const pair of elementsOf(only(part, SET).body)) demand(elementsOf(only(pair, SEQUENCE).body).length === 2);
   }
 }
 
@@ -145,8 +143,7 @@ function readTime({ tag, body }) {
  * @property {string[]} [purposes]
  * @property {GeneralName[]} [names]
  * @property {NameConstraints} [limits]
- * @property {boolean} [isKeyIdentified] whether `authorityKeyIdentifier` is a key identifier and nothing else
- * @property {number} [accesses] entries of `authorityInfoAccess`
+ * @property {boolean} [isKeyIdentified] whether `authorityKeyIdentifier` has a key identifier
  */
 /**
  * @typedef {object} Certificate
@@ -203,10 +200,10 @@ const READERS = {
   [AUTHORITY]: (value) => {
     const [key, issuer, serial] = shape(shape(value, SEQUENCE)[0].body, [0x80], [0xa1], [0x82]);
     demand(issuer.tag === 0 ? serial.tag === 0 : serial.tag !== 0);
-    return { isKeyIdentified: key.tag !== 0 && issuer.tag === 0 };
+    return { isKeyIdentified: key.tag !== 0 };
   },
   [PURPOSES]: (value) => ({ purposes: elementsOf(shape(value, SEQUENCE)[0].body).map((one) => hex(only(one, OID).body)) }),
-  [ACCESS]: (value) => ({ accesses: elementsOf(shape(value, SEQUENCE)[0].body).length }),
+  [ACCESS]: (value) => (elementsOf(shape(value, SEQUENCE)[0].body), {}),
 };
 
 /** @param {Uint8Array<ArrayBuffer>} der @returns {Certificate} */
@@ -216,6 +213,7 @@ function readCertificate(der) {
   const [version, serial, sameAlgorithm, issuer, validity, subject, spki, , , extensions] = parts;
   demand(version.tag === 0 || hex(version.body) === "020102");
   for (const name of [issuer, subject]) checkName(name);
+  for (const one of [algorithm, sameAlgorithm]) demand(one.whole.length === 12 || !hex(one.body).startsWith("06082a8648ce3d0403")); // ECDSA has no parameters
   const [begin, end, ...more] = elementsOf(validity.body);
   demand(end && more.length === 0);
   const [keyAlgorithm, key] = shape(spki.body, SEQUENCE, BITS);
@@ -266,9 +264,9 @@ function isForSignatures({ says: { usage = 0, isAuthority, purposes } }) {
 
 /** @param {Certificate} certificate @param {number} depth authorities below it */
 function isAuthority({ says, criticality }, depth) {
-  const { usage = 0, pathLength = Infinity, purposes = [ANY], isKeyIdentified = true, accesses = 1 } = says;
+  const { usage = 0, pathLength = Infinity, purposes = [ANY], isKeyIdentified = true } = says;
   const isOpen = [KEY_IDS, AUTHORITY, PURPOSES, ACCESS].every((name) => criticality.get(name) !== true);
-  return isOpen && says.isAuthority === true && criticality.get(BASIC) === true && depth <= pathLength && (usage & 0x04) !== 0 && isKeyIdentified && accesses > 0 && (purposes.includes(ANY) || purposes.includes(CLIENT));
+  return isOpen && says.isAuthority === true && criticality.get(BASIC) === true && depth <= pathLength && (usage & 0x04) !== 0 && isKeyIdentified && (purposes.includes(ANY) || purposes.includes(CLIENT));
 }
 
 /** Whether all names are within the limits. Names other than DNS names are not compared, so a limit of their kind permits none. @param {readonly GeneralName[]} names @param {NameConstraints} limits */

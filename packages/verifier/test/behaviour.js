@@ -1,10 +1,10 @@
 // What the package does beyond the vectors, in any runtime. Each test is named by what holds.
-import { AdmissionPolicy, AgentSession, Answering, AnyAgent, CHALLENGE_HEADER, CalledAgent, Challenge, Checked, ClaimRequest, FetchedStatusLists, MemoryReplayRecord, Misuse, PROOF_HEADER, Refused, Selection, StatelessChallenges, ThisAgent, Unbound, Unchecked, Unsolicited, certificates, checkAgentChallenge, checkChallengeInteraction, encodeChallenge, memoryChallenges, newChallenge, parseAgentChallenge, parsePublicJwk, parseTrustedIssuers, present, presentingFetch, protect, provedFetch, sdCardMiddleware, selectAll, selectPaths, selectRequested, verifyPresentation } from "./package.js";
+import { AdmissionPolicy, AgentSession, Answering, AnyAgent, CHALLENGE_HEADER, CalledAgent, Challenge, Checked, ClaimRequest, FetchedStatusLists, MemoryReplayRecord, Misuse, PROOF_HEADER, Refused, Selection, StatelessChallenges, ThisAgent, Unbound, Unchecked, Unsolicited, certificates, checkAgentChallenge, checkChallengeInteraction, encodeChallenge, encodeCredentials, encodeProof, memoryChallenges, newChallenge, parseAgentChallenge, parsePublicJwk, parseTrustedIssuers, present, presentingFetch, protect, provedFetch, sdCardMiddleware, selectAll, selectPaths, selectRequested, verifyPresentation, verifyTrustList } from "./package.js";
 import { namedRule } from "../src/http.js";
 import { encodeBase64url, parseJson } from "../src/json.js";
 import { undisclosed } from "../src/requests.js";
 import { verifyStatusListToken } from "../src/status.js";
-import { AGENT, AUDIENCE, ISSUER, NOW, ROOT, challenge, clock, countedRandomness, held, issued, newWorld, signed } from "./world.js";
+import { AGENT, AUDIENCE, BELOW_ZERO, ISSUER, NOW, ROOT, challenge, clock, countedRandomness, held, issued, newWorld, signed } from "./world.js";
 
 const TARGET = { origin: AUDIENCE, method: "POST", path: "/tasks" };
 const NOT_CHECKED = new Unchecked("another test has it");
@@ -205,7 +205,7 @@ const TESTS = {
     equal([values.length, asked], [3, [URI]]);
     await refused("status.revoked", () => withStatus(world, 1, source));
     await refused("status.suspended", () => withStatus(world, 2, source, NOW + 59));
-    await refused("status.unavailable", () => withStatus(world, 16, source));
+    equal((await refused("status.unavailable", () => withStatus(world, 16, source))).where, "status-list");
     equal(asked.length, 1);
     await withStatus(world, 0, source, NOW + 60);
     equal(asked.length, 2);
@@ -224,10 +224,15 @@ const TESTS = {
       await refused("status.unavailable", () => withStatus(world, 0, new FetchedStatusLists(world.issuers, response)));
     }
     const noStatusKeys = await parseTrustedIssuers(JSON.stringify({ issuers: { [ISSUER]: { keys: [world.issuer.publicKey.jwk] } } }));
-    const unasked = new FetchedStatusLists(noStatusKeys, () => { throw new Error("it is asked"); });
-    await refused("status.unavailable", () => withStatus(world, 0, unasked));
-    const plain = { status: (reference, issuer, now) => unasked.list("http://registry.example/1", issuer, now) };
+    const asked = [];
+    const unasked = (issuers) => new FetchedStatusLists(issuers, async (url) => { asked.push(url); throw new Error("no network"); });
+    await refused("status.unavailable", () => withStatus(world, 0, unasked(noStatusKeys)));
+    const plain = { status: (reference, issuer, now) => unasked(world.issuers).status({ ...reference, uri: "http://registry.example/1" }, issuer, now) };
     await refused("status.unavailable", () => withStatus(world, 0, plain));
+    equal(asked, []);
+    const others = await parseTrustedIssuers(JSON.stringify({ issuers: { [ISSUER]: { keys: [world.issuer.publicKey.jwk], status_keys: [{ ...world.issuer.publicKey.jwk, kid: "a" }, { ...world.holder.publicKey.jwk, kid: "b" }] } } }));
+    await refused("status.unavailable", async () => withStatus(world, 0, new FetchedStatusLists(others, async () => new Response(await listToken(world, {})))));
+    await refused("status.unavailable", () => unasked(world.issuers).status({ uri: URI, index: 0 }, ISSUER, NOW));
   },
 
   async "a protected route is reached with an admitted card alone"(world) {
@@ -257,6 +262,47 @@ const TESTS = {
       const response = await again(path, headers);
       equal([response.status, (await response.json()).rule, response.headers.has("www-authenticate")], [401, rule, true]);
     }
+  },
+
+  async "an interaction that no header can name is refused at a route"(world) {
+    const guarded = protect(routeOf(world), () => new Response("done"));
+    const card = await held(world);
+    const answerOf = async (interactionId) => {
+      const asked = await world.challenges.issue(NOW, { target: TARGET });
+      const text = await present(card, selectAll(card), new Challenge(asked.nonce, AUDIENCE, { interactionId }), world.holder, NOW);
+      const response = await guarded(new Request(`${AUDIENCE}/tasks`, { method: "POST", headers: { authorization: encodeCredentials(text) } }));
+      return response.status === 200 ? 200 : [response.status, (await response.json()).where];
+    };
+    equal([await answerOf("i-1"), await answerOf(null), await answerOf("a b"), await answerOf("a".repeat(129))], [200, 200, [401, "kb-jwt/interaction_id"], [401, "kb-jwt/interaction_id"]]);
+  },
+
+  async "a presentation that fits into no header is not sent"() {
+    equal([encodeProof("a".repeat(8000)).length, encodeCredentials("a".repeat(8000)).length], [8000, 8008]);
+    for (const encode of [encodeProof, encodeCredentials]) await refused("limit.bytes", () => encode("a".repeat(8001)));
+    for (const text of ["", "a b", "é", "{}"]) await misused(() => encodeProof(text));
+  },
+
+  async "a key is checked where a runtime does not, and refused where it has no such key"(world) {
+    const good = world.issuer.publicKey.jwk;
+    const prime = "_____wAAAAEAAAAAAAAAAAAAAAD_______________8";
+    const wrong = [
+      { ...good, x: prime, y: "ZkhceA4vg9ckM71dhKBrtlQcKvMdrocXKL-FahdPk_Q" }, // the point beside x = 0
+      { ...good, x: "1zJddkbNYNgKknOM6zRfhEz_rzWEECLKsXb2kt6N4dc", y: `${prime.slice(0, -1)}Q` }, // the point beside y = 5
+      { ...good, y: good.x },
+    ];
+    const importing = async (importKey, work) => {
+      const own = crypto.subtle.importKey;
+      crypto.subtle.importKey = importKey;
+      try {
+        return await work();
+      } finally {
+        crypto.subtle.importKey = own;
+      }
+    };
+    for (const jwk of wrong) equal((await importing(async () => ({}), () => refused("key.malformed", () => parsePublicJwk(jwk)))).where, "key");
+    const lacking = (jwk) => importing(() => Promise.reject(new Error("no such algorithm")), () => parsePublicJwk(jwk));
+    await refused("key.unsupported", () => lacking({ kty: "OKP", crv: "Ed25519", x: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" }));
+    await refused("key.malformed", () => lacking(good));
   },
 
   async "a route refuses with the status and the reasons of its policy"(world) {
@@ -475,6 +521,12 @@ const TESTS = {
     await refused("jws.signature", async () => verifyPresentation(await presented(world), expectations(other), NOW));
   },
 
+  async "a trust list of more than 1 MiB is refused before it is read"(world) {
+    const most = "a".repeat(1_048_576);
+    await refused("jws.format", () => verifyTrustList(most, [world.issuer.publicKey], NOW));
+    await refused("limit.bytes", () => verifyTrustList(`${most}a`, [world.issuer.publicKey], NOW));
+  },
+
   async "an Issuer with certificate roots is left out by a reader without certificates"(world) {
     const { issuers } = JSON.parse(world.trust);
     const rooted = { "https://other.example": { x5c_roots: [ROOT] } };
@@ -488,6 +540,8 @@ const TESTS = {
     await refused("issuer.key-unknown", () => having.statusKeyFor("https://other.example", new Map(), NOW));
     const refusedList = await refused("x5c.format", () => having.statusKeyFor("https://other.example", new Map([["x5c", []]]), NOW));
     equal(refusedList.where, "status-list/x5c");
+    const roots = certificates.readRoots([ROOT], "trust");
+    await refused("x5c.chain", () => roots.keyOf(ISSUER, new Map([["x5c", [BELOW_ZERO]]]), NOW, "header"));
     for (const options of [{ certificate: certificates }, { certificates: {} }, { certificates: true }, null]) await misused(() => parseTrustedIssuers(text, options));
   },
 

@@ -1,7 +1,8 @@
-// Changes each check of the package, one at a time, and asks whether a test notices: node mutate.mjs VECTORS.
+// Changes each check of the package, one at a time, and asks whether a test notices: node mutate.mjs VECTORS [FILE,…].
 //
-// A check is a condition that throws `Refused`. It is switched off, and each comparison and connective in it is changed. A mutant is
-// noticed by the first vector with another outcome, or else by a hostile text or a test of behaviour. Prints a line for each that is not.
+// A check is a condition that throws `Refused` or `Broken`, what `demand` demands, and an answer of x5c.js. It is switched off, and each
+// comparison and connective in it is changed. A mutant is noticed by the first vector with another outcome, or else by a hostile text or
+// a test of behaviour. Prints a line for each that is not. Those in `EQUIVALENT` cannot be noticed; the reason is beside each.
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -13,7 +14,7 @@ const [root, only] = process.argv.slice(2);
 const files = JSON.parse(readFileSync(join(root, "manifest.json"), "utf8")).vectors.map((one) => one.file);
 const vectors = Object.fromEntries(files.map((file) => [file, readFileSync(join(root, file), "utf8")]));
 const OPERATORS = { " && ": " || ", " || ": " && ", " === ": " !== ", " !== ": " === ", " < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > " };
-const SECONDS = 60;
+const SECONDS = 240;
 
 /** The end of what begins with the bracket at `at`. */
 function closing(text, at) {
@@ -24,21 +25,33 @@ function closing(text, at) {
   return -1;
 }
 
+/** [begin, end, what switches it off, rule] of each check of a file. */
+function* checksOf(name, text) {
+  for (const match of text.matchAll(/\b(if|demand) ?\(/g)) {
+    const begin = match.index + match[0].length;
+    const end = closing(text, begin - 1);
+    const refusal = /^\) (?:\{\s*)?throw new (?:Refused\("([^"]+)"|Broken\()/.exec(text.slice(end, end + 80));
+    if (match[1] === "demand" && !text.slice(0, match.index).endsWith("function ")) yield [begin, end, "true ||", "x5c.format"];
+    else if (match[1] === "if" && refusal) yield [begin, end, "false &&", refusal[1] ?? ""];
+  }
+  if (name !== "x5c.js") return;
+  for (const match of text.matchAll(/\breturn ([^;`]* (?:&&|\|\||===|<=) [^;`]*);/g)) {
+    const begin = match.index + "return ".length;
+    yield [begin, begin + match[1].length, "true ||", "x5c.chain"];
+  }
+}
+
 /** [description, changed text, rule of the check] of each mutant of a file. */
 function* mutantsOf(name, text) {
-  for (const match of text.matchAll(/\bif \(/g)) {
-    const begin = match.index + 3;
-    const end = closing(text, begin);
-    const refusal = /^\) (?:\{\s*)?throw new Refused\("([^"]+)"/.exec(text.slice(end, end + 80));
-    if (!refusal) continue;
-    const condition = text.slice(begin + 1, end);
+  for (const [begin, end, off, rule] of checksOf(name, text)) {
+    const condition = text.slice(begin, end);
     const line = text.slice(0, begin).split("\n").length;
-    const put = (changed) => text.slice(0, begin + 1) + changed + text.slice(end);
-    yield [`${name}:${line} never: ${condition}`, put(`false && (${condition})`), refusal[1]];
+    const put = (changed) => text.slice(0, begin) + changed + text.slice(end);
+    yield [`${name}:${line} off: ${condition}`, put(`${off} (${condition})`), rule];
     for (const [from, to] of Object.entries(OPERATORS)) {
       for (let at = condition.indexOf(from); at >= 0; at = condition.indexOf(from, at + 1)) {
         const changed = condition.slice(0, at) + to + condition.slice(at + from.length);
-        yield [`${name}:${line}${to}: ${changed}`, put(changed), refusal[1]];
+        yield [`${name}:${line}${to}: ${changed}`, put(changed), rule];
       }
     }
   }
@@ -75,7 +88,7 @@ for (const name of names) {
     writeFileSync(join(folder, "src", name), text);
     const by = await limited(noticedBy(folder, rule)).catch(() => "vectors"); // a module that does not load
     counts[by] = (counts[by] ?? 0) + 1;
-    if (by === "nothing") console.log(description);
+    if (by === "nothing" || by === "time") console.log(`${by}: ${description}`);
     rmSync(folder, { recursive: true });
   }
 }
