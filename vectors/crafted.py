@@ -1,6 +1,6 @@
-"""Cases of certificates that are written byte by byte, for the branches of X.690, RFC 5280 4 and RFC 5280 6.
+"""Cases of certificates that are written byte by byte.
 
-``vectors/certificates.py`` has the cases that a library can issue.
+They are for the branches of X.690, RFC 5280 4 and RFC 5280 6. ``vectors/certificates.py`` has the cases that a library can issue.
 """
 
 import base64
@@ -127,10 +127,11 @@ SHORT_RSA = RsaActor(
 
 def sign(private: Any, data: bytes, algorithm: bytes) -> bytes:
     """Sign a certificate, always with the same bytes."""
-    hashed = next((kind for kind, one in OF_EC.items() if one == algorithm), "256")
-    method = {"256": hashes.SHA256, "384": hashes.SHA384, "512": hashes.SHA512}[hashed]()
     if isinstance(private, rsa.RSAPrivateKey):
         return private.sign(data, padding.PKCS1v15(), hashes.SHA256())
+    method: hashes.HashAlgorithm = hashes.SHA256()
+    if algorithm in (OF_EC["384"], OF_EC["512"]):
+        method = hashes.SHA384() if algorithm == OF_EC["384"] else hashes.SHA512()
     signature: bytes = private.sign(data, ec.ECDSA(method, deterministic_signing=True))
     return signature
 
@@ -151,7 +152,7 @@ def craft(
     more: bytes = b"",
     signature: bytes | None = None,
 ) -> Crafted:
-    """Make a certificate with any of its parts replaced; ``extensions`` are all that it has."""
+    """Make a certificate with any of its parts replaced, and these extensions."""
     above = by.subject if isinstance(by, Crafted) else by.certificate.subject.public_bytes()
     own = name(role) if subject is None else subject
     public = actor.private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
