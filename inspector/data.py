@@ -55,8 +55,8 @@ NOT_HERE: Mapping[Rule, str] = {
 }
 """Why the page cannot check a rule, where that is not plain."""
 
-_PREFIX = 16
-"""Characters of a thumbprint, which are 96 bits: enough to tell published keys from all others, in less room."""
+_PREFIX = 10
+"""Characters of a thumbprint, which are 60 bits: enough to tell published keys from all others, in less room."""
 _OF_SERVICES = frozenset(
     {
         *("audit", "approval", "delegation", "token", "store", "console", "registry", "rate", "idempotency", "request"),

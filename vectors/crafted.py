@@ -1,6 +1,7 @@
 """Cases of certificates that are written byte by byte.
 
-They are for the branches of X.690, RFC 5280 4 and RFC 5280 6. ``vectors/certificates.py`` has the cases that a library can issue.
+They are for the branches of X.690, RFC 5280 4 and RFC 5280 6. The cases that a
+library can issue are in ``vectors/certificates.py``.
 """
 
 import base64

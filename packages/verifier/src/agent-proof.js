@@ -129,7 +129,7 @@ export class CalledAgent {
     const base = this.service === null ? this.origin : this.service.replace(/\/$/, "");
     const path = url.slice(base.length);
     if (!url.startsWith(`${base}/`) || !PATH.test(path)) {
-      throw new Refused("agent-proof.target", "request/url", "The request goes elsewhere. Redirects to other origins are not followed with a proof.");
+      throw new Refused("agent-proof.target", "request/url", "The request goes to another origin.");
     }
     return { origin: this.origin, method, path, service: this.service === null ? null : canonicalOrigin(this.service) };
   }

@@ -122,7 +122,7 @@ export class StatelessChallenges {
     checkNames(terms, ["lifetime", "purpose"]);
     const { lifetime = 300, purpose = "presentation" } = terms;
     if (!(key instanceof Uint8Array) || key.length !== KEY_BYTES) throw new Misuse(`a key for nonces has ${KEY_BYTES} bytes`);
-    if (!Number.isInteger(lifetime) || lifetime < 1 || lifetime >= 2 ** 31) throw new Misuse("a challenge lives for a whole number of seconds, at least one");
+    if (!Number.isInteger(lifetime) || lifetime < 1 || lifetime >= 2 ** 31) throw new Misuse("a lifetime is a whole number of seconds, at least 1");
     if (!DATA.nonce_purposes.includes(purpose)) throw new Misuse(`the purpose of a challenge is one of ${DATA.nonce_purposes.join(", ")}`);
     this.audience = checkText("an audience", audience);
     this.lifetime = lifetime;
@@ -169,7 +169,7 @@ export class StatelessChallenges {
     const mac = await this.mac(made, challenge);
     let difference = made[0] ^ 1;
     for (let i = 0; i < 16; i++) difference |= mac[i] ^ bytes[23 + i];
-    if (difference !== 0) throw new Refused("kb.other-request", WHERE, "It was made for another request, by another record, or before this record was created.");
+    if (difference !== 0) throw new Refused("kb.other-request", WHERE, "It was made for another request or by another record.");
     const view = new DataView(bytes.buffer);
     const madeAt = view.getUint16(1) * 2 ** 32 + view.getUint32(3);
     const oldest = checkInstant(now) - Math.min(this.lifetime, challenge.window.past);

@@ -235,7 +235,7 @@ export const headerNames = (algorithm) => DATA.algorithms.find((one) => one.name
 
 /**
  * @param {PublicKey} key
- * @param {readonly string[]} published beginnings of thumbprints, of 16 characters or more
+ * @param {readonly string[]} published beginnings of thumbprints, of 10 characters or more
  * @param {string} where
  */
 export function checkNotPublished(key, published, where) {

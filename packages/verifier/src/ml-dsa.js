@@ -202,8 +202,10 @@ function fromNtt(w) {
 
 // -- SHAKE (FIPS 202) -------------------------------------------------------------------------------------------------
 
-const ROTATIONS = [1, 3, 6, 10, 15, 21, 28, 36, 45, 55, 2, 14, 27, 41, 56, 8, 25, 43, 62, 18, 39, 61, 20, 44];
-const LANES = [10, 7, 11, 17, 18, 3, 5, 16, 8, 21, 24, 4, 15, 23, 19, 13, 12, 2, 20, 14, 22, 9, 6, 1];
+const ROTATIONS = Array.from({ length: 24 }, (_, i) => (((i + 1) * (i + 2)) / 2) % 64);
+/** @type {number[]} */
+const LANES = [];
+for (let x = 1, y = 0; LANES.length < 24; LANES.push(x + 5 * y)) [x, y] = [y, (2 * x + 3 * y) % 5];
 /** @type {[number, number][]} */
 const CONSTANTS = [];
 for (let round = 0, lfsr = 1; round < 24; round++) {

@@ -37,5 +37,5 @@ export function checkSecretUrl(url, what) {
 /** @param {string} origin */
 export function checkOrigin(origin) {
   checkSecretUrl(origin, "an origin");
-  if (canonicalOrigin(origin) !== origin) throw new Misuse("an origin is https://host or https://host:port, in lower case, without the default port");
+  if (canonicalOrigin(origin) !== origin) throw new Misuse("an origin is https://host:port, in lower case, without a default port");
 }

@@ -62,7 +62,7 @@ export class Unbound {
  * @property {string} [profile] `sd-card` (the default) or `agent-sd-jwt-02`
  * @property {number} [clockSkew] permitted difference of an Issuer's clock, 0 to 60 seconds; 0 when absent
  * @property {number | null} [maxLifetime] the most seconds from `iat` to `exp`; no bound when absent
- * @property {readonly string[]} [publishedKeys] thumbprints of keys whose private half is public, or 16 characters of each
+ * @property {readonly string[]} [publishedKeys] thumbprints of keys whose private half is public, or 10 characters of each
  * @property {Partial<Limits>} [limits]
  * @property {readonly string[]} [requiredChecks] codes of checks that the Issuer must confirm, such as `domain`
  */
@@ -98,7 +98,7 @@ export function checkTerms(given) {
   if (!Object.hasOwn(DATA.profiles, profile)) throw new Misuse(`a profile is one of ${Object.keys(DATA.profiles).join(", ")}`);
   if (typeof clockSkew !== "number" || !(clockSkew >= 0 && clockSkew <= DATA.max_skew)) throw new Misuse(`a clock skew is 0 to ${DATA.max_skew} seconds`);
   if (maxLifetime !== null && !(typeof maxLifetime === "number" && maxLifetime > 0 && isInstant(maxLifetime))) throw new Misuse("a longest lifetime is a number of seconds above 0");
-  if (!Array.isArray(publishedKeys) || !publishedKeys.every((one) => typeof one === "string" && one.length >= 16)) throw new Misuse("published keys are thumbprints");
+  if (!Array.isArray(publishedKeys) || !publishedKeys.every((one) => typeof one === "string" && one.length >= 10)) throw new Misuse("published keys are thumbprints");
   checkCodes(requiredChecks);
   return { issuers, profile: DATA.profiles[profile], clockSkew, maxLifetime, publishedKeys, limits: checkLimits(given.limits), requiredChecks };
 }
