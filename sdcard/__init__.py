@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         select_context,
         select_paths,
         select_requested,
+        with_log_proof,
     )
     from sdcard.instants import FreshnessWindow, Instant
     from sdcard.io.agent import Agent
@@ -61,6 +62,8 @@ if TYPE_CHECKING:
     from sdcard.rules import Rule
     from sdcard.sdjwt.model import to_flattened, to_general
     from sdcard.status_list import Checked, CheckedAsync, Unchecked
+    from sdcard.transparency.policy import LogPolicy, parse_log_policy
+    from sdcard.transparency.proofs import Inclusion, InLog, LogNotAsked
     from sdcard.trust import TrustedIssuers, issue_trust_list, parse_trusted_issuers, verify_trust_list
     from sdcard.verification_cache import VerificationCache
     from sdcard.verifier import Expectations, VerifiedCard, verify_presentation, verify_presentation_async
@@ -89,10 +92,14 @@ __all__ = [
     "Finding",
     "FreshnessWindow",
     "HeldSdCard",
+    "InLog",
     "InMemorySigner",
+    "Inclusion",
     "Instant",
     "Issuer",
     "Limits",
+    "LogNotAsked",
+    "LogPolicy",
     "Misuse",
     "NothingRequired",
     "PartialCard",
@@ -129,6 +136,7 @@ __all__ = [
     "parse_card",
     "parse_card_file",
     "parse_card_signers",
+    "parse_log_policy",
     "parse_public_jwk",
     "parse_trusted_issuers",
     "plan_disclosure",
@@ -149,6 +157,7 @@ __all__ = [
     "verify_presentation",
     "verify_presentation_async",
     "verify_trust_list",
+    "with_log_proof",
 ]
 
 _HOMES = {
@@ -165,7 +174,7 @@ _HOMES = {
     "WithToken verify_dpop_proof verify_dpop_proof_async",
     "errors": "Finding Misuse Refused Where",
     "holder": "HeldSdCard RequestAnswered accept_sd_card disclose present select_all select_context select_paths "
-    "select_requested",
+    "select_requested with_log_proof",
     "instants": "FreshnessWindow Instant",
     "io.agent": "Agent",
     "io.registry_client": "Registry",
@@ -183,6 +192,8 @@ _HOMES = {
     "rules": "Rule",
     "sdjwt.model": "to_flattened to_general",
     "status_list": "Checked CheckedAsync Unchecked",
+    "transparency.policy": "LogPolicy parse_log_policy",
+    "transparency.proofs": "InLog Inclusion LogNotAsked",
     "trust": "TrustedIssuers parse_trusted_issuers issue_trust_list verify_trust_list",
     "verification_cache": "VerificationCache",
     "verifier": "Expectations VerifiedCard verify_presentation verify_presentation_async",

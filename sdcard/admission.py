@@ -15,6 +15,7 @@ from sdcard.issuer_checks import check_codes, missing_checks
 from sdcard.paths import ClaimPath, value_at
 from sdcard.requesting import is_shown
 from sdcard.rules import Rule
+from sdcard.transparency.proofs import NOT_ASKED, InLog, LogDecision, LogNotAsked
 from sdcard.trust import TrustedIssuers
 from sdcard.verifier import VerifiedCard
 
@@ -59,18 +60,20 @@ Requirement: TypeAlias = Required | NothingRequired
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionPolicy:
-    """Demands of a route. Only ``also_requested`` has a default.
+    """Demands of a route. Only ``also_requested`` and ``log`` have defaults.
 
     Attributes:
         formats: accepted values of ``card_format``, such as ``a2a/1.0``.
         requirement: ``Required`` or ``NothingRequired``.
         also_requested: optional claims that the route asks for.
+        log: ``InLog`` if the SD-Card must be in a transparency log; by default no log is asked for.
     """
 
     issuers: TrustedIssuers
     formats: frozenset[str]
     requirement: Requirement
     also_requested: ClaimRequest = ClaimRequest()
+    log: LogDecision = NOT_ASKED
 
     def __post_init__(self) -> None:
         if not isinstance(self.formats, frozenset) or not self.formats or not self.formats <= set(KNOWN_FORMATS):
@@ -79,6 +82,8 @@ class AdmissionPolicy:
             raise Misuse("decide what is required: Required or NothingRequired")
         if not isinstance(self.issuers, TrustedIssuers):
             raise Misuse("issuers are TrustedIssuers")
+        if not isinstance(self.log, InLog | LogNotAsked):
+            raise Misuse("decide about the transparency log: InLog or LogNotAsked")
         _ = self.request
 
     @property

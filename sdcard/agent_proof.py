@@ -31,6 +31,7 @@ from sdcard.jose.jws import Signer
 from sdcard.key_binding import AGENT_NONCE, Answering, Challenge, ChallengeRecord, RequestTarget
 from sdcard.rules import Rule
 from sdcard.status_list import Checked, CheckedAsync, Status, Unchecked
+from sdcard.transparency.proofs import NOT_ASKED, LogDecision
 from sdcard.urls import canonical_origin, check_origin, check_secret_url
 from sdcard.verification_cache import VerificationCache
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation, verify_presentation_async
@@ -278,6 +279,7 @@ class CalledAgent(Acceptance):
             directly.
         standing: seconds for which a proof lets the origin receive tasks, 1 to 300.
         window: how old an answer may be.
+        log: ``InLog`` if its SD-Card must be in a transparency log; by default no log is asked for.
     """
 
     origin: str
@@ -287,6 +289,7 @@ class CalledAgent(Acceptance):
     service: str | None = None
     standing: int = MAX_STANDING
     window: FreshnessWindow = field(default_factory=FreshnessWindow)
+    log: LogDecision = NOT_ASKED
 
     def __post_init__(self) -> None:
         Acceptance.__post_init__(self)
@@ -372,6 +375,7 @@ def _expectations(challenge: Challenge, challenges: ChallengeRecord, called: Cal
         issuers=called.issuers,
         key_binding=Answering(challenge, challenges),
         status=called.status,
+        log=called.log,
         requested=called.requested,
         profile=called.profile,
         clock_skew=called.clock_skew,

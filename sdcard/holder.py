@@ -1,7 +1,7 @@
 """A Holder's steps: accept an SD-Card, select Disclosures, present (RFC 9901 7.2)."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sdcard import acceleration
 from sdcard.acceptance import Acceptance, IssuedSdCard, card_members, check_issued
@@ -25,6 +25,7 @@ from sdcard.rules import Rule
 from sdcard.sdjwt.model import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
 from sdcard.sdjwt.verification import process_payload
 from sdcard.status_list import parse_status
+from sdcard.transparency.proofs import check_own_proof
 from sdcard.verification_cache import VerificationCache
 
 _ACCEPTED = Limits(json_depth=DEEPEST, digests=2**53)
@@ -42,11 +43,13 @@ class HeldSdCard:
     Attributes:
         sd_jwt: the text, with all Disclosures.
         profile: the profile that it was checked against.
+        log_proof: a proof that it is in a transparency log; presentations have it in the KB-JWT. None without one.
     """
 
     sd_jwt: SdJwt
     _issued: IssuedSdCard
     profile: Profile
+    log_proof: str | None = field(default=None, repr=False)
 
     @property
     def issued(self) -> IssuedSdCard:
@@ -105,6 +108,16 @@ def accept_sd_card(
     if cache is not None and known is None:
         cache.store(entry, issued.verified.sd_jwt, _TEXT_BYTES + len(text))
     return HeldSdCard(issued.verified.sd_jwt, issued, acceptance.profile)
+
+
+def with_log_proof(held: HeldSdCard, proof: str) -> HeldSdCard:
+    """Attach a proof that the SD-Card is in a transparency log.
+
+    Raises:
+        Refused: ``log.proof-malformed``, ``log.checkpoint-malformed``, ``log.inclusion`` or ``limit.bytes``.
+    """
+    check_own_proof(proof, held.sd_jwt.issuer_jwt)
+    return replace(held, log_proof=proof)
 
 
 def select_all(held: HeldSdCard) -> Selection:
@@ -249,7 +262,7 @@ def present(
     if signer.public_key != held._issued.holder_key:
         raise Misuse("the signer does not hold the key that the SD-Card is bound to")
     kernel = held._issued.verified.processed.kernel
-    bound = None if kernel is None else _present(kernel, held, selection, challenge, signer, now)
+    bound = None if kernel is None or held.log_proof else _present(kernel, held, selection, challenge, signer, now)
     if bound is not None:
         return bound
     entry = (held.sd_jwt, selection.disclosures)
@@ -260,7 +273,7 @@ def present(
         if cache is not None:
             texts = (held.sd_jwt.issuer_jwt, *held.sd_jwt.disclosures)
             cache.store(entry, shown, _TEXT_BYTES + 2 * sum(map(len, texts)) + 100 * len(texts))
-    return bind(*shown, challenge, signer, now)
+    return bind(*shown, challenge, signer, now, held.log_proof)
 
 
 def _present(

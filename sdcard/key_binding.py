@@ -26,7 +26,7 @@ from sdcard.jose.claims import (
 from sdcard.jose.jws import Batch, Signer, add_payload, encode_header, join_signature, parse_jws, verify_jws
 from sdcard.jose.keys import PublicKey
 from sdcard.limits import Limits
-from sdcard.profile import INTERACTION_ID, KB_TYP, SD_HASH
+from sdcard.profile import INTERACTION_ID, KB_TYP, LOG_PROOF, SD_HASH
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource, draw_salts
 from sdcard.sdjwt.model import SdJwt, SdJwtWithKeyBinding
@@ -258,7 +258,9 @@ HEADERS = frozen({algorithm: encode_header(algorithm, KB_TYP) for algorithm in S
 """The encoded KB-JWT header of each algorithm."""
 
 
-def bind(sd_jwt: SdJwt, sd_hash: str, challenge: Challenge, signer: Signer, now: Instant) -> SdJwtWithKeyBinding:
+def bind(
+    sd_jwt: SdJwt, sd_hash: str, challenge: Challenge, signer: Signer, now: Instant, log_proof: str | None = None
+) -> SdJwtWithKeyBinding:
     """Sign the answer to a challenge over exactly this SD-JWT (R-41 to R-48).
 
     Args:
@@ -267,6 +269,7 @@ def bind(sd_jwt: SdJwt, sd_hash: str, challenge: Challenge, signer: Signer, now:
         challenge: the Verifier's, or the Holder's own for an unsolicited presentation.
         signer: holds the key in ``cnf``.
         now: becomes ``iat``, in whole seconds.
+        log_proof: a proof that the SD-Card is in a transparency log.
     """
     payload: JsonObject = {
         "iat": int(check_instant(now)),
@@ -276,6 +279,8 @@ def bind(sd_jwt: SdJwt, sd_hash: str, challenge: Challenge, signer: Signer, now:
     }
     if challenge.interaction_id is not None:
         payload[INTERACTION_ID] = challenge.interaction_id
+    if log_proof is not None:
+        payload[LOG_PROOF] = log_proof
     signing_input = add_payload(HEADERS[signer.public_key.algorithm], payload)
     return SdJwtWithKeyBinding(sd_jwt, join_signature(signing_input, signer.sign(signing_input)))
 

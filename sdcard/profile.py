@@ -22,6 +22,8 @@ KB_TYP = "kb+jwt"
 SD_HASH = "sd_hash"
 INTERACTION_ID = "interaction_id"
 """RFC 9901 4.3; the last one is SD-Card 5.2.2."""
+LOG_PROOF = "log_proof"
+"""A proof that the SD-Card is in a transparency log, in a KB-JWT (decision 0048)."""
 
 ISSUER_CHECKS = "issuer_checks"
 """Our own claim; see ``sdcard.issuer_checks``."""

@@ -15,7 +15,8 @@ from sdcard.cards.partial import PartialCard
 from sdcard.claim_request import ClaimRequest
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
-from sdcard.jose.jws import Batch
+from sdcard.jose.claims import required_text
+from sdcard.jose.jws import Batch, parse_jws
 from sdcard.jose.keys import PublicKey
 from sdcard.key_binding import (
     AGENT_NONCE,
@@ -31,6 +32,7 @@ from sdcard.key_binding import (
 )
 from sdcard.limits import Limits
 from sdcard.paths import ClaimPath
+from sdcard.profile import LOG_PROOF
 from sdcard.rules import Rule
 from sdcard.sdjwt.model import AnySdJwt, SdJwtWithKeyBinding, parse_sd_jwt
 from sdcard.status_list import (
@@ -43,6 +45,7 @@ from sdcard.status_list import (
     parse_status,
     without_source,
 )
+from sdcard.transparency.proofs import NOT_ASKED, Inclusion, InLog, LogDecision, LogNotAsked, check_log
 from sdcard.verification_cache import VerificationCache
 
 MUST_AWAIT = "await verify_presentation_async for a status source or record that is awaited"
@@ -57,11 +60,13 @@ class Expectations(Acceptance):
     Attributes:
         key_binding: ``Answering``, ``Unsolicited`` or ``Unbound``; the first two name the audience.
         status: ``Checked``, ``CheckedAsync`` or ``Unchecked``.
+        log: ``InLog`` if the SD-Card must be in a transparency log; by default no log is asked for.
         requested: the claims that the Holder was asked to show. ``check_admission`` checks required claims.
     """
 
     key_binding: KeyBinding
     status: Status
+    log: LogDecision = NOT_ASKED
     requested: ClaimRequest = field(default_factory=ClaimRequest)
     is_awaited: bool = field(init=False, repr=False, compare=False)
     """Whether the status source or the record must be awaited."""
@@ -74,6 +79,8 @@ class Expectations(Acceptance):
             raise Misuse("decide about key binding: Answering, Unsolicited or Unbound")
         if not isinstance(self.status, Checked | CheckedAsync | Unchecked):
             raise Misuse("decide about the status: Checked, CheckedAsync or Unchecked")
+        if not isinstance(self.log, InLog | LogNotAsked):
+            raise Misuse("decide about the transparency log: InLog or LogNotAsked")
         awaited = isinstance(self.status, CheckedAsync) or has_awaited_record(self.key_binding)
         object.__setattr__(self, "is_awaited", awaited)
         object.__setattr__(self, "status_in_result", without_source(self.status))
@@ -98,6 +105,7 @@ class VerifiedCard(PartialCard):
         issuer_checks: codes of what the Issuer checked before it signed; None if it does not say.
         hidden: the number of digests without a Disclosure: decoys and withheld members, which cannot be told apart.
         requested: the claims that the Verifier asked for.
+        log: the place of the SD-Card in a transparency log, or ``LogNotAsked``.
     """
 
     issuer: str
@@ -115,6 +123,7 @@ class VerifiedCard(PartialCard):
     audience: tuple[str, ...] = ()
     token_id: str | None = field(default=None, repr=False)
     issuer_checks: tuple[str, ...] | None = None
+    log: Inclusion | LogNotAsked = NOT_ASKED
 
     @property
     def undisclosed(self) -> tuple[ClaimPath, ...]:
@@ -132,11 +141,13 @@ class CheckedPresentation(NamedTuple):
     Attributes:
         key_binding: the verified KB-JWT, or ``Unbound``.
         status_reference: the SD-Card's entry in a status list; None without ``status``.
+        log: the place of the SD-Card in a transparency log, or ``LogNotAsked``.
     """
 
     issued: IssuedSdCard
     key_binding: Bound | Unbound
     status_reference: StatusReference | None
+    log: Inclusion | LogNotAsked = NOT_ASKED
 
 
 def verify_presentation(
@@ -214,7 +225,20 @@ def check_presentation(
             raise Refused(Rule.KB_MISSING, Where(Part.PRESENTATION))
         issued = check_issued(arrived, expectations, now, None, cache, batch)
         key_binding = expected
-    return CheckedPresentation(issued, key_binding, parse_status(issued.status[0]) if issued.status else None)
+    log = NOT_ASKED if isinstance(expectations.log, LogNotAsked) else _check_log(arrived, expectations.log, now, limits)
+    return CheckedPresentation(issued, key_binding, parse_status(issued.status[0]) if issued.status else None, log)
+
+
+def _check_log(arrived: AnySdJwt, decision: InLog, now: Instant, limits: Limits) -> Inclusion:
+    """Check that the SD-Card is in a log.
+
+    The proof is that of the decision, or that of the verified KB-JWT.
+    """
+    if isinstance(arrived, SdJwtWithKeyBinding):
+        claims = parse_jws(arrived.kb_jwt, Part.KB_HEADER, Part.KB_JWT, limits.json_depth).payload
+        attached = required_text(claims, LOG_PROOF, Where(Part.KB_JWT)) if LOG_PROOF in claims else None
+        return check_log(arrived.sd_jwt.issuer_jwt, decision, attached, now)
+    return check_log(arrived.issuer_jwt, decision, None, now)
 
 
 def _accept_key_binding(
@@ -296,4 +320,5 @@ def verified_card(
         issuer_checks=issued.issuer_checks,
         hidden=processed.hidden,
         requested=expectations.requested,
+        log=checked.log,
     )

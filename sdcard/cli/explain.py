@@ -33,11 +33,12 @@ from sdcard.jose.claims import (
 from sdcard.jose.jws import Jws, parse_jws, verify_jws
 from sdcard.jose.keys import PublicKey, check_not_published
 from sdcard.key_binding import AGENT_NONCE, Answering, Unbound, Unsolicited
-from sdcard.profile import CNF, INTERACTION_ID, KB_TYP, SD_HASH
+from sdcard.profile import CNF, INTERACTION_ID, KB_TYP, LOG_PROOF, SD_HASH
 from sdcard.rules import Rule
 from sdcard.sdjwt.model import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
 from sdcard.sdjwt.verification import ProcessedPayload, process_payload
 from sdcard.status_list import Checked, Status, StatusReference, Unchecked, check_status_value, parse_status
+from sdcard.transparency.proofs import InLog, LogDecision, check_log
 from sdcard.verifier import Expectations
 
 _T = TypeVar("_T")
@@ -55,6 +56,8 @@ _DIGESTS = (Rule.SD_ALG, Rule.SD_RESERVED_NAME, Rule.SD_DIGEST_LIST, Rule.SD_PLA
             Rule.DISCLOSURE_COLLISION, Rule.DISCLOSURE_REPEATED, Rule.DISCLOSURE_UNREFERENCED, *_JSON)  # fmt: skip
 _VALUE = (Rule.CLAIM_MISSING, Rule.CLAIM_TYPE, Rule.CLAIM_VALUE)
 _HOLDER = (Rule.CNF, Rule.KEY_MALFORMED, Rule.KEY_UNSUPPORTED, Rule.KEY_PRIVATE, Rule.KEY_PUBLISHED, Rule.BASE64URL)
+_LOG = (Rule.LOG_PROOF_MISSING, Rule.LIMIT_BYTES, Rule.LOG_PROOF, Rule.LOG_CHECKPOINT, Rule.LOG_UNKNOWN,
+        Rule.LOG_SIGNATURE, Rule.LOG_WITNESSES, Rule.LOG_INCLUSION)  # fmt: skip
 
 
 class Outcome(StrEnum):
@@ -175,6 +178,7 @@ def explain(text: str, expectations: Expectations, now: Instant) -> Explanation:
     if isinstance(arrived, SdJwtWithKeyBinding) and not isinstance(expected, Unbound):
         kb = _explain_key_binding(steps, arrived.kb_jwt, issued, expected, expectations.limits.json_depth, now)
     claims = issued.processed.claims if issued.processed else None
+    _explain_log(steps, sd_jwt, kb, expectations.log, now)
     _explain_status(steps, claims, expectations.status, now)
     return Explanation(tuple(steps), tuple(_comparisons(claims, kb, expectations, now)))
 
@@ -273,6 +277,13 @@ def _explain_key_binding(
     with steps.take("KB-JWT is valid already", Rule.NOT_YET_VALID, *_VALUE):
         check_already_valid(_given(claims), now, _KB, "The KB-JWT is not valid yet.")
     return claims
+
+
+def _explain_log(steps: _Steps, sd_jwt: SdJwt | None, kb: JsonObject | None, log: LogDecision, now: Instant) -> None:
+    with steps.take("in a transparency log", *_LOG, needed=isinstance(log, InLog)):
+        if isinstance(log, InLog):
+            attached = required_text(kb, LOG_PROOF, _KB) if kb is not None and LOG_PROOF in kb else None
+            check_log(_given(sd_jwt).issuer_jwt, log, attached, now)
 
 
 def _explain_status(steps: _Steps, claims: JsonObject | None, status: Status, now: Instant) -> None:

@@ -245,6 +245,15 @@ def read_text(source: str) -> str:
     return lenient_token(data.decode("ascii"))
 
 
+def read_document(source: str, part: Part) -> str:
+    """Read a text with the line ends of any system, as ``lenient_document``."""
+    data = lenient_document(read_bytes(source, part))
+    try:
+        return data.decode("utf-8").replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        raise Refused(Rule.UTF8, Where(part), why_not_utf8(data)) from None
+
+
 def read_sd_jwt(source: str) -> str:
     """Read an SD-JWT as text, as ``lenient_token``."""
     return decode_token(read_bytes(source, Part.PRESENTATION), Where(Part.PRESENTATION))

@@ -1,8 +1,9 @@
 """``sdcard present`` and ``sdcard verify``."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 from rich.text import Text
@@ -37,13 +38,23 @@ from sdcard.cli.output import (
     describe_refusal,
     print_json,
     print_result,
+    read_document,
     read_sd_jwt,
     show_instant,
     table,
 )
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse, Part, Refused, Where
-from sdcard.holder import HeldSdCard, Selection, accept_sd_card, present, select_all, select_context, select_paths
+from sdcard.holder import (
+    HeldSdCard,
+    Selection,
+    accept_sd_card,
+    present,
+    select_all,
+    select_context,
+    select_paths,
+    with_log_proof,
+)
 from sdcard.io.system import MAX_COARSE, SystemSalts
 from sdcard.key_binding import Answering, Bound, Challenge, ConsumedByCaller, KeyBinding, Unbound, new_challenge
 from sdcard.limits import DEFAULT_LIMITS as LIMITS
@@ -51,11 +62,20 @@ from sdcard.paths import ClaimPath
 from sdcard.policy.model import DisclosurePolicy
 from sdcard.sdjwt.verification import read_unverified
 from sdcard.status_list import Unchecked
+from sdcard.transparency.policy import parse_log_policy
+from sdcard.transparency.proofs import NOT_ASKED, Inclusion, InLog, LogDecision, LogNotAsked
 from sdcard.trust import TrustedIssuers
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
 
 if TYPE_CHECKING:
     from sdcard.io.published_keys import IssuerKeys
+
+LogPolicyFile: TypeAlias = Annotated[
+    str | None, typer.Option(help="Demand a proof that a transparency log of this policy has the SD-Card.")
+]
+LogProofFile: TypeAlias = Annotated[
+    str | None, typer.Option(help="A proof that a transparency log has the SD-Card, beside it or for the KB-JWT.")
+]
 
 # -- ``sdcard verify`` and ``sdcard inspect`` -------------------------------------------------------------------------
 
@@ -128,6 +148,8 @@ def command(
     status: FetchStatus = False,
     status_unchecked: StatusUnchecked = None,
     network: Networks = None,
+    log_policy: LogPolicyFile = None,
+    log_proof: LogProofFile = None,
     interaction_id: Annotated[str | None, typer.Option(help="The expected interaction id.")] = None,
     now: Now = None,
     require_check: RequireCheck = None,
@@ -140,14 +162,8 @@ def command(
     """Verify a presentation."""
     from sdcard.cli.explain import compare, describe_explanation, explain, show_explanation
 
-    expected: KeyBinding
-    if unbound is not None and audience is None and nonce is None and interaction_id is None:
-        expected = Unbound(unbound)
-    elif unbound is None and audience is not None and nonce is not None:
-        expected = Answering(Challenge(nonce, audience, interaction_id=interaction_id), ConsumedByCaller())
-    else:
-        raise Misuse("give --audience and --nonce, or --unbound REASON alone")
-    at, text = parse_now(now), read_sd_jwt(presentation)
+    expected = _decide_key_binding(audience, nonce, unbound, interaction_id)
+    at, text, log = parse_now(now), read_sd_jwt(presentation), decide_log(log_policy, log_proof)
     listed = read_trust(trust, trust_signer, at)
     keys = _present_keys(listed, network) if refresh else None
     expectations = Expectations(
@@ -156,6 +172,7 @@ def command(
         key_binding=expected,
         status=decide_status(status, status_unchecked, keys or listed, network),
         required_checks=tuple(require_check or ()),
+        log=log,
     )
     try:
         card = verify_presentation(text, expectations, at)
@@ -177,10 +194,30 @@ def command(
     show_card(card)
 
 
+def _decide_key_binding(
+    audience: str | None, nonce: str | None, unbound: str | None, interaction_id: str | None
+) -> KeyBinding:
+    if unbound is not None and audience is None and nonce is None and interaction_id is None:
+        return Unbound(unbound)
+    if unbound is None and audience is not None and nonce is not None:
+        return Answering(Challenge(nonce, audience, interaction_id=interaction_id), ConsumedByCaller())
+    raise Misuse("give --audience and --nonce, or --unbound REASON alone")
+
+
 def _present_keys(listed: TrustedIssuers, network: Networks) -> "IssuerKeys":
     from sdcard.io.published_keys import IssuerKeys
 
     return IssuerKeys(listed, read_egress_policy(network))
+
+
+def decide_log(policy: str | None, proof: str | None) -> LogDecision:
+    """Read the policy about logs, and a proof beside the presentation."""
+    if policy is None:
+        if proof is not None:
+            raise Misuse("--log-proof is checked with --log-policy")
+        return NOT_ASKED
+    attached = None if proof is None else read_document(proof, Part.LOG)
+    return InLog(parse_log_policy(read_document(policy, Part.LOG)), attached)
 
 
 def describe(card: VerifiedCard) -> dict[str, Any]:
@@ -203,6 +240,11 @@ def describe(card: VerifiedCard) -> dict[str, Any]:
         else {"unbound": binding.reason},
         "status": {"unchecked": card.status.reason} if isinstance(card.status, Unchecked) else "checked",
         "issuer_checks": None if card.issuer_checks is None else [*card.issuer_checks],
+        **(
+            {}
+            if isinstance(card.log, LogNotAsked)
+            else {"log": {**asdict(card.log), "witnesses": dict(card.log.witnesses)}}
+        ),
         "hidden": card.hidden,
         "complete": not card.missing,
         "missing": [str(finding.where) for finding in card.missing],
@@ -225,6 +267,7 @@ def show_card(card: VerifiedCard, title: str = "Verified") -> None:
         ("key binding", bound),
         ("status", f"not checked: {card.status.reason}" if isinstance(card.status, Unchecked) else "checked"),
         ("checked by the issuer", describe_checks(card)),
+        ("transparency log", _logged(card.log)),
         ("digests without a disclosure", f"{card.hidden} (decoys, or members not shown)"),
         ("a whole card", "no: not all that its format demands is shown" if card.missing else "yes"),
     ]
@@ -235,6 +278,13 @@ def show_card(card: VerifiedCard, title: str = "Verified") -> None:
 def describe_checks(card: VerifiedCard) -> str:
     """Say what the Issuer checked before it signed."""
     return "not said" if card.issuer_checks is None else ", ".join(card.issuer_checks) or "nothing"
+
+
+def _logged(log: Inclusion | LogNotAsked) -> str:
+    if isinstance(log, LogNotAsked):
+        return "not asked for"
+    witnesses = ", ".join(f"{name} at {show_instant(at)}" for name, at in log.witnesses)
+    return f"leaf {log.index} of {log.size} in {log.origin}; cosigned by {witnesses or 'no witness'}"
 
 
 def show_members(title: str, members: JsonObject) -> None:
@@ -262,6 +312,7 @@ def present_card(
     ] = None,
     policy: PolicyFile = None,
     path: Annotated[list[str] | None, typer.Option(help="Show this claim, such as skills.0 (repeatable).")] = None,
+    log_proof: LogProofFile = None,
     interaction_id: Annotated[str | None, typer.Option(help="The interaction that this belongs to.")] = None,
     now: Now = None,
     coarse: Annotated[
@@ -276,6 +327,8 @@ def present_card(
     signer, instant = load_signer(key), parse_now(now)
     acceptance = Acceptance(issuers=read_trust(trust, trust_signer, instant), profile=find_profile(profile))
     held = accept_sd_card(read_sd_jwt(sd_card), acceptance, signer.public_key, instant)
+    if log_proof is not None:
+        held = with_log_proof(held, read_document(log_proof, Part.LOG))
     selection = _select(held, context, read_policy(policy), path or [])
     if nonce is None:
         challenge = new_challenge(audience, SystemSalts(), interaction_id=interaction_id)

@@ -19,7 +19,7 @@ from sdcard.agent_proof import ShownCard
 from sdcard.claim_request import ClaimRequest
 from sdcard.encoding import encode_json, frozen
 from sdcard.errors import Misuse, Part, Refused, Where
-from sdcard.holder import HeldSdCard, accept_sd_card, present, select_all, select_paths
+from sdcard.holder import HeldSdCard, accept_sd_card, present, select_all, select_paths, with_log_proof
 from sdcard.http_auth import ReceivedChallenge, check_challenge
 from sdcard.instants import Clock, Instant, Lifetime
 from sdcard.io.system import SystemClock, write_private_file
@@ -296,10 +296,19 @@ class CardFolder:
         cards = {}
         for file in sorted(self._folder.glob("*.sd-card")):
             try:
-                cards[file.stem] = self._accept(lenient_token(file.read_text("utf-8")), issuers)
+                cards[file.stem] = self._logged(file, self._accept(lenient_token(file.read_text("utf-8")), issuers))
             except Refused as refusal:
                 _log.warning("%s is left out: %s", file.name, refusal)
         return cards
+
+    def _logged(self, file: Path, held: HeldSdCard) -> HeldSdCard:
+        """Attach the proof that is beside an SD-Card, if it is about this SD-Card."""
+        beside = file.with_suffix(".tlog-proof")
+        try:
+            return with_log_proof(held, beside.read_text("utf-8")) if beside.is_file() else held
+        except (Refused, UnicodeDecodeError) as fault:
+            _log.warning("%s is left out: %s", beside.name, fault)
+            return held
 
     def renew(self, is_due: Callable[[Mapping[str, HeldSdCard]], bool]) -> Mapping[str, HeldSdCard]:
         """Have new SD-Cards made by the registry and write them, if it is still due."""

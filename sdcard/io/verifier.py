@@ -16,6 +16,7 @@ from sdcard.issuer_checks import check_codes
 from sdcard.key_binding import Answering, Challenge
 from sdcard.salts import SaltSource
 from sdcard.status_list import Checked, CheckedAsync, Unchecked
+from sdcard.transparency.proofs import NOT_ASKED, LogDecision
 from sdcard.trust import TrustedIssuers, parse_trusted_issuers
 from sdcard.verification_cache import VerificationCache
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
@@ -36,6 +37,7 @@ class Verifier:
         issuers: the trusted Issuers; ``IssuerKeys`` also fetches the keys that they have now.
         audience: the Verifier's own name, such as its https origin. Agents sign for it.
         status: by default, the Issuers' status lists are fetched. ``Unchecked("reason")`` does without.
+        log: ``InLog(policy)`` if each SD-Card must be in a transparency log; by default no log is asked for.
         clock: by default, the system's.
         salts: by default, the system's randomness.
         required_checks: codes of checks that an Issuer must confirm, such as ``domain``.
@@ -50,6 +52,7 @@ class Verifier:
         audience: str,
         *,
         status: Checked | Unchecked | None = None,
+        log: LogDecision = NOT_ASKED,
         clock: Clock | None = None,
         salts: SaltSource | None = None,
         required_checks: tuple[str, ...] = (),
@@ -60,12 +63,13 @@ class Verifier:
         self._status = fetched_status(issuers) if status is None else status
         check_codes(required_checks)
         self._required_checks = required_checks
+        self._log = log
         self._challenges = own_challenges(audience, salts)
         self._cache = VerificationCache()
 
     @classmethod
     def from_trust_file(
-        cls, path: str | Path, *, audience: str, status: Checked | Unchecked | None = None
+        cls, path: str | Path, *, audience: str, status: Checked | Unchecked | None = None, log: LogDecision = NOT_ASKED
     ) -> "Verifier":
         """Make a Verifier that trusts the Issuers in a file.
 
@@ -77,7 +81,7 @@ class Verifier:
             Misuse: as the constructor.
             OSError: when the file cannot be read.
         """
-        return cls(present_keys(read_trust_file(path)), audience, status=status)
+        return cls(present_keys(read_trust_file(path)), audience, status=status, log=log)
 
     def challenge(self, interaction_id: str | None = None) -> Challenge:
         """Make a challenge for one agent.
@@ -105,6 +109,7 @@ class Verifier:
             key_binding=Answering(challenge, self._challenges),
             status=self._status,
             required_checks=self._required_checks,
+            log=self._log,
         )
         return verify_presentation(presentation, expectations, now, self._cache)
 

@@ -22,7 +22,7 @@ from sdcard.jose.algorithms import is_usable_ed25519
 from sdcard.jose.jws import Signer
 from sdcard.jose.keys import PublicKey, public_key
 from sdcard.rules import Rule
-from sdcard.transparency.tree import EMPTY_ROOT, HASH_BYTES, MOST_LEAVES
+from sdcard.transparency.tree import HASH_BYTES, MOST_LEAVES
 
 MOST_BYTES = 131_072
 """Of a note or a policy. A note with 16 post-quantum signatures has 80,000."""
@@ -200,8 +200,8 @@ def _parse_body(body: str) -> tuple[str, int, bytes]:
     size, root = parse_number(lines[1]), parse_hash(lines[2])
     if size is None:
         raise _malformed("The size is not a decimal number.")
-    if root is None or (size == 0 and root != EMPTY_ROOT):
-        raise _malformed("The root is not a hash of this tree, in base64.")
+    if root is None:
+        raise _malformed("The root is not a hash in base64.")
     return lines[0], size, root
 
 

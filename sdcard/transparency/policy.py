@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sdcard.encoding import frozen
 from sdcard.errors import Part, Refused, Where
-from sdcard.instants import MAX_SKEW, Instant
+from sdcard.instants import MAX_SKEW, Instant, check_instant
 from sdcard.rules import Rule
 from sdcard.transparency.notes import (
     CHECKPOINT,
@@ -68,7 +68,9 @@ class LogPolicy:
         Raises:
             Refused: ``limit.bytes``, ``log.checkpoint-malformed``, ``log.unknown``, ``log.signature`` or
                 ``log.witnesses``.
+            Misuse: when ``now`` is no instant.
         """
+        latest = check_instant(now) + MAX_SKEW
         checkpoint = parse_checkpoint(text)
         logs = [key for key in self.logs if key.name == checkpoint.origin]
         if not logs:
@@ -77,7 +79,7 @@ class LogPolicy:
             raise Refused(Rule.LOG_SIGNATURE, CHECKPOINT, "There is no line of the log's key.")
         cosigned = dict[str, int]()
         for name, keys in self.witnesses.items():
-            times = [at for at in verified_lines(checkpoint, keys).values() if at <= now + MAX_SKEW]
+            times = [at for at in verified_lines(checkpoint, keys).values() if at <= latest]
             cosigned |= {name: max(times)} if times else {}
         if self.quorum is not None and not self._has_signed(self.quorum, cosigned):
             raise Refused(Rule.LOG_WITNESSES, CHECKPOINT, f"{len(cosigned)} witnesses of the policy cosigned.")

@@ -13,7 +13,15 @@ from typing import TypeAlias
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.rules import Rule
-from sdcard.transparency.notes import MOST_BYTES, decode_base64, encode_base64, parse_hash, parse_number
+from sdcard.transparency.notes import (
+    MOST_BYTES,
+    Checkpoint,
+    decode_base64,
+    encode_base64,
+    parse_checkpoint,
+    parse_hash,
+    parse_number,
+)
 from sdcard.transparency.policy import LogPolicy
 from sdcard.transparency.tree import MOST_HASHES, leaf_hash, verify_inclusion
 
@@ -156,6 +164,22 @@ def verify_log_proof(text: str, issuer_jwt: str, policy: LogPolicy, now: Instant
     """
     proof = parse_log_proof(text)
     checkpoint, witnesses = policy.verify(proof.checkpoint, now)
+    _check_included(proof, checkpoint, issuer_jwt)
+    return Inclusion(checkpoint.origin, proof.index, checkpoint.size, witnesses)
+
+
+def check_own_proof(text: str, issuer_jwt: str) -> None:
+    """Check as a Holder that a proof is about this SD-Card.
+
+    Signatures are not verified.
+
+    Raises:
+        Refused: ``log.proof-malformed``, ``log.checkpoint-malformed``, ``log.inclusion`` or ``limit.bytes``.
+    """
+    proof = parse_log_proof(text)
+    _check_included(proof, parse_checkpoint(proof.checkpoint), issuer_jwt)
+
+
+def _check_included(proof: LogProof, checkpoint: Checkpoint, issuer_jwt: str) -> None:
     leaf = leaf_hash(card_entry(proof.salt, issuer_jwt))
     verify_inclusion(leaf, proof.index, checkpoint.size, proof.path, checkpoint.root)
-    return Inclusion(checkpoint.origin, proof.index, checkpoint.size, witnesses)

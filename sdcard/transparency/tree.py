@@ -176,8 +176,10 @@ def verify_consistency(old: int, new: int, proof: Sequence[bytes], old_root: byt
     Raises:
         Refused: ``log.consistency``.
     """
-    if not 0 <= old <= new or (old == 0 and old_root != EMPTY_ROOT):
-        raise _inconsistent("The old tree is not a tree before the new one.")
+    if not 0 <= old <= new:
+        raise _inconsistent("The newer tree is smaller.")
+    if any(size == 0 and root != EMPTY_ROOT for size, root in ((old, old_root), (new, new_root))):
+        raise _inconsistent("An empty tree has another root.")
     if old in (0, new):
         if proof:
             raise _inconsistent("The proof is too long.")

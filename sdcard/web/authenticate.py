@@ -214,8 +214,7 @@ class Authenticator:
         self._status, self._clock, self._issuer_keys = status, clock, issuer_keys
         self._window = options.get("window") or FreshnessWindow()
         self._profile, self._max_lifetime = options.get("profile", SD_CARD), options.get("max_lifetime")
-        self._origin = options.get("origin") or audience
-        given = options.get("cache")
+        self._origin, given = options.get("origin") or audience, options.get("cache")
         self._cache = VerificationCache() if given is None else given
         Acceptance(issuers=policy.issuers, max_lifetime=self._max_lifetime)
         longest = Challenge("n" * MAX_NONCE_LENGTH, audience, self._window, '"' * MAX_INTERACTION)
@@ -257,6 +256,7 @@ class Authenticator:
             key_binding=Answering(challenge, ConsumedByCaller()),
             status=self._status,
             requested=self._policy.request,
+            log=self._policy.log,
             profile=self._profile,
             limits=_LIMITS,
             max_lifetime=self._max_lifetime,

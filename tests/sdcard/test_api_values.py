@@ -50,6 +50,8 @@ from sdcard.status_list import StatusReference
 from sdcard.trust import encode_trusted_issuers
 from tests.sdcard.test_pickling import SAMPLES
 from tests.world import AUDIENCE, ISSUER, NOW, World, example, key
+from vectors.logs import POLICY as LOG_POLICY
+from vectors.logs import WITNESSES, proof
 
 
 def nested(depth: int) -> dict[str, Any]:
@@ -116,6 +118,9 @@ VALUES: dict[type, Callable[[], list[Any]]] = {
     CardSigners: lambda: [CardSigners({}), CardSigners.of(key(7).public_key)],
     Issuer: lambda: [Issuer("https://[", key(1).public_key), Issuer("https://a.example", key(7).public_key)],
     sdcard.Profile: lambda: [AGENT_SD_JWT_02],
+    sdcard.LogPolicy: lambda: [sdcard.parse_log_policy(LOG_POLICY)],
+    sdcard.InLog: lambda: [sdcard.InLog(sdcard.parse_log_policy(LOG_POLICY), "\ud800")],
+    sdcard.LogNotAsked: lambda: [sdcard.LogNotAsked()],
     Partner: lambda: [Partner("\ud800", NOW, 3_600)],
 }
 """Type → values. Of a protocol, or a type that only results have, there are none but the good one."""
@@ -163,6 +168,8 @@ def arguments(world: World, name: str) -> dict[str, Any]:
     proven = {"values": [create_dpop_proof(world.holder.signer, "GET", "https://a.example/", None, world.salts, NOW)]}
     trusted = json.dumps(encode_trusted_issuers(world.issuer.trust)).encode()
     signed = issue_trust_list(world.issuer.trust, world.issuer.signer, NOW, NOW + 100)
+    logged = str(proof(held.sd_jwt.issuer_jwt, *WITNESSES))
+    checkpoint = logged.partition("\n\n")[2]
     own: dict[str, dict[str, Any]] = {
         "check_admission": {"card": SAMPLES["VerifiedCard"](World()), "policy": SAMPLES["AdmissionPolicy"](world)},
         "accept_sd_card": {"text": str(world.holder.card)},
@@ -178,6 +185,10 @@ def arguments(world: World, name: str) -> dict[str, Any]:
         "DisclosurePolicy.padded_size": {"count": 4},
         "VerificationCache": {"max_bytes": 100_000},
         "VerificationCache.store": {"size": 1_000},
+        "parse_log_policy": {"text": LOG_POLICY},
+        "LogPolicy.verify": {"text": checkpoint},
+        "with_log_proof": {"proof": logged},
+        "InLog": {"policy": sdcard.parse_log_policy(LOG_POLICY)},
         "InMemorySigner": {"key": key(3)._key},
     }
     shared = {

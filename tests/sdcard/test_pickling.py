@@ -26,8 +26,11 @@ from sdcard import (
     DpopExpectations,
     Finding,
     FreshnessWindow,
+    Inclusion,
+    InLog,
     InMemorySigner,
     Limits,
+    LogNotAsked,
     Misuse,
     NothingRequired,
     PartialCard,
@@ -42,6 +45,7 @@ from sdcard import (
     WithToken,
     convert_card,
     parse_card,
+    parse_log_policy,
     parse_trusted_issuers,
     prepare_batch,
     rounded_validity,
@@ -62,6 +66,7 @@ from sdcard.policy.document import parse_policy
 from sdcard.status_list import StatusReference, issue_status_list_token, pack_statuses, verify_status_list_token
 from sdcard.trust import encode_trusted_issuers
 from tests.world import AUDIENCE, NOW, World, example, key
+from vectors.logs import POLICY
 
 URI = "https://registry.example/lists/1"
 
@@ -125,8 +130,12 @@ SAMPLES: dict[str, Callable[[World], object]] = {
     "Finding": lambda world: Finding(Rule.EXPIRED, Where(Part.CARD, ("a", 0)), "hint"),
     "FreshnessWindow": lambda world: FreshnessWindow(10, 20),
     "HeldSdCard": lambda world: world.holder.accept(),
+    "InLog": lambda world: InLog(parse_log_policy(POLICY), "a proof"),
+    "Inclusion": lambda world: Inclusion("log.example", 5, 9, (("one", NOW),)),
     "Issuer": lambda world: world.issuer.issuer,
     "Limits": lambda world: Limits(disclosures=7),
+    "LogNotAsked": lambda world: LogNotAsked(),
+    "LogPolicy": lambda world: parse_log_policy(POLICY),
     "Misuse": lambda world: Misuse("a mistake"),
     "NothingRequired": lambda world: NothingRequired("a test"),
     "PartialCard": lambda world: PartialCard(declared_format=None, members={"a": [1]}, emptied=frozenset({("a",)})),

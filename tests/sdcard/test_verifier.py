@@ -1,13 +1,40 @@
 """The front door: decisions that cannot be left out, the order of the steps, and what comes out."""
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
 import pytest
 
-from sdcard import Answering, Checked, Expectations, Misuse, Unbound, Unchecked, accept_sd_card, verify_presentation
+from sdcard import (
+    AdmissionPolicy,
+    Answering,
+    Checked,
+    Expectations,
+    Inclusion,
+    InLog,
+    LogNotAsked,
+    Misuse,
+    NothingRequired,
+    Unbound,
+    Unchecked,
+    Unsolicited,
+    VerifiedCard,
+    accept_sd_card,
+    parse_log_policy,
+    present,
+    select_all,
+    to_flattened,
+    to_general,
+    verify_many,
+    verify_presentation,
+    verify_presentation_async,
+    with_log_proof,
+)
 from sdcard.encoding import JsonObject, same_json
-from sdcard.key_binding import Bound
+from sdcard.io.replay_cache import MemoryReplayRecord
+from sdcard.key_binding import Bound, ConsumedByCaller
 from sdcard.profile import SD_CARD
 from sdcard.status_list import StatusReference
 from sdcard.trust import TrustedIssuers
@@ -18,11 +45,13 @@ from tests.world import (
     REMOVED,
     World,
     example,
+    outcome,
     payload_of,
     raises_rule,
     unsigned,
     with_disclosures,
 )
+from vectors.logs import POLICY, proof
 
 
 def test_a_verified_card_is_what_was_shown(world: World) -> None:
@@ -205,3 +234,89 @@ def test_a_verified_card_tells_its_other_claims(world: World) -> None:
 def test_a_token_id_is_a_text(world: World, jti: Any) -> None:
     with raises_rule("claim.type", "issuer-jwt/jti"):
         world.show_claims({"jti": jti})
+
+
+# -- transparency logs ------------------------------------------------------------------------------------------------
+
+LOGS = parse_log_policy(POLICY)
+COSIGNED = ("w1.example", "w3.example")
+
+
+def proof_of(sd_card: object) -> str:
+    """A proof that a log has this SD-Card, with two of three cosignatures."""
+    return str(proof(str(sd_card).partition("~")[0], *COSIGNED))
+
+
+def in_log(verified: VerifiedCard) -> Inclusion:
+    assert isinstance(verified.log, Inclusion)
+    return verified.log
+
+
+def test_a_holder_attaches_a_proof_and_a_verifier_requires_it(world: World) -> None:
+    held = with_log_proof(world.holder.accept(), proof_of(world.holder.card))
+    text = str(present(held, select_all(held), world.challenge, world.holder.signer, NOW, world.cache))
+
+    verified = world.verifier.verify(text, world.challenge, log=InLog(LOGS))
+    assert in_log(verified) == Inclusion("registry.example/log", 5, 9, (("one", NOW), ("three", NOW)))
+    assert world.verifier.verify(text, Unsolicited(AUDIENCE, MemoryReplayRecord())).log == LogNotAsked()
+
+
+def test_a_proof_may_come_beside_an_unbound_card(world: World) -> None:
+    text = str(world.holder.unbound())
+    for form in (text, to_flattened(world.holder.unbound()), to_general(world.holder.unbound())):
+        verified = world.verifier.verify(form, Unbound("a directory"), log=InLog(LOGS, proof_of(world.holder.card)))
+        assert in_log(verified).index == 5
+
+
+def test_a_verifier_that_requires_a_proof_refuses_until_there_is_one(world: World) -> None:
+    bound = world.holder.present(world.challenge)
+    with raises_rule("log.proof-missing", "log/proof"):
+        world.verifier.verify(bound, world.challenge, log=InLog(LOGS))
+    with raises_rule("log.proof-missing", "log/proof"):
+        world.verifier.verify(str(world.holder.unbound()), Unbound("a directory"), log=InLog(LOGS))
+    with raises_rule("log.witnesses", "log/checkpoint"):
+        alone = str(proof(str(world.holder.card).partition("~")[0], COSIGNED[0]))
+        world.verifier.verify(bound, world.challenge, log=InLog(LOGS, alone))
+    assert world.verifier.verify(bound, world.challenge, log=InLog(LOGS, proof_of(world.holder.card)))
+
+
+def test_the_proof_of_another_card_helps_neither_holder_nor_verifier(world: World) -> None:
+    other = proof_of(world.issuer.issue("public"))
+    with raises_rule("log.inclusion", "log/proof"):
+        with_log_proof(world.holder.accept(), other)
+    forged = world.holder.bind(world.holder.unbound(), world.challenge, {"log_proof": other})
+    with raises_rule("log.inclusion", "log/proof"):
+        world.verifier.verify(forged, world.challenge, log=InLog(LOGS))
+    values: list[Any] = [[], None, 5, {}]
+    for value in values:
+        wrong = world.holder.bind(world.holder.unbound(), world.challenge, {"log_proof": value})
+        with raises_rule("claim.type", "kb-jwt/log_proof"):
+            world.verifier.verify(wrong, world.challenge, log=InLog(LOGS))
+
+
+def test_all_verifiers_agree_about_proofs(world: World) -> None:
+    held = with_log_proof(world.holder.accept(), proof_of(world.holder.card))
+    good = str(present(held, select_all(held), world.challenge, world.holder.signer, NOW, world.cache))
+    bad = world.holder.present(world.challenge)
+    answered = Answering(world.challenge, ConsumedByCaller())
+    expected = world.verifier.expectations(answered, log=InLog(LOGS))
+
+    async def awaited(text: str) -> VerifiedCard:
+        return await verify_presentation_async(text, expected, NOW)
+
+    with ThreadPoolExecutor(2) as pool:
+        many = verify_many([(good, expected), (bad, expected)], NOW, pool=pool, threads=2)
+    one = asyncio.run(awaited(good))
+    assert isinstance(many[0], VerifiedCard)
+    assert one.log == many[0].log == verify_presentation(good, expected, NOW).log
+    assert outcome(lambda: asyncio.run(awaited(bad))).rule == many[1].rule == "log.proof-missing"  # type: ignore[union-attr]
+
+
+def test_a_policy_of_a_route_and_of_a_client_require_a_proof_too(world: World) -> None:
+    settings: dict[str, Any] = {"formats": frozenset({"a2a/1.0"}), "requirement": NothingRequired("a test")}
+    assert AdmissionPolicy(issuers=world.issuer.trust, log=InLog(LOGS), **settings).log == InLog(LOGS)
+    for undecided in (None, False, LOGS, InLog):
+        with pytest.raises(Misuse):
+            AdmissionPolicy(issuers=world.issuer.trust, log=undecided, **settings)  # type: ignore[arg-type]
+        with pytest.raises(Misuse):
+            world.verifier.expectations(Unbound("a directory"), log=undecided)

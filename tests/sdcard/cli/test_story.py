@@ -16,6 +16,7 @@ from sdcard.sdjwt.model import AnySdJwt, parse_sd_jwt
 from tests.command_line import Ran, Sdcard
 from tests.sdcard.cards.kno.cards import CANARY, kno
 from tests.shared import ROOT
+from vectors.logs import POLICY, proof
 
 ASK = ("--audience", "https://verifier.example", "--nonce", "n-0S6_WzA2Mj")
 TRUST = ("--trust", "cards/trust.json")
@@ -132,6 +133,35 @@ def test_a_card_is_verified_without_key_binding_when_that_is_said(sdcard: Sdcard
 
     assert ran.status == 0
     assert ran.json["key_binding"] == {"unbound": "checking what I was given"}
+
+
+def test_a_proof_of_the_transparency_log_is_presented_and_explained(sdcard: Sdcard, registered: Ran) -> None:
+    issuer_jwt = Path("cards/internal.sd-card").read_text(encoding="ascii").partition("~")[0]
+    made = str(proof(issuer_jwt, "w1.example", "w2.example", at=1_700_000_000))
+    Path("internal.tlog-proof").write_text(made, encoding="utf-8", newline="\r\n")
+    Path("policy.txt").write_text(POLICY, encoding="utf-8-sig")
+    key, log = ("--key", "agent.jwk", *TRUST, *ASK), ("--log-policy", "policy.txt")
+    plain = sdcard("present", "cards/internal.sd-card", *key)
+    logged = sdcard("present", "cards/internal.sd-card", *key, "--log-proof", "internal.tlog-proof")
+    Path("plain.txt").write_text(plain.out, encoding="ascii")
+    Path("logged.txt").write_text(logged.out, encoding="ascii")
+
+    ran = sdcard("verify", "logged.txt", *TRUST, "--status", *ASK, *log, "--json")
+    assert ran.json["log"]["origin"] == "registry.example/log"
+    assert ran.json["log"]["witnesses"] == {"one": 1_700_000_000, "two": 1_700_000_000}
+    beside = sdcard("verify", "plain.txt", *TRUST, "--status", *ASK, *log, "--log-proof", "internal.tlog-proof")
+    assert "leaf 5 of 9 in registry.example/log; cosigned by one" in " ".join(beside.out.split())
+    assert "not asked for" in sdcard("verify", "plain.txt", *TRUST, "--status", *ASK).out
+    explained = sdcard("verify", "plain.txt", *TRUST, "--status", *ASK, *log, "--explain", "--json")
+    assert (explained.status, explained.json["rule"]) == (1, "log.proof-missing")
+    steps = {one["step"]: one for one in explained.json["explanation"]["rules"] if one["outcome"] == "refused"}
+    assert steps["in a transparency log"]["where"] == "log/proof"
+    alone = sdcard("verify", "plain.txt", *TRUST, "--status", *ASK, "--log-proof", "internal.tlog-proof")
+    assert (alone.status, "--log-policy" in alone.err) == (2, True)
+    other = sdcard("present", "cards/public.sd-card", *key, "--log-proof", "internal.tlog-proof", "--json")
+    assert (other.status, other.json["rule"]) == (1, "log.inclusion")
+    Path("policy.txt").write_bytes(b"\xff")
+    assert sdcard("verify", "plain.txt", *TRUST, "--status", *ASK, *log, "--json").json["rule"] == "encoding.utf8"
 
 
 def test_inspect_shows_places_and_claims_nothing(sdcard: Sdcard, shown: Path) -> None:

@@ -10,7 +10,20 @@ from typing import Any
 
 import pytest
 
-from sdcard import Challenge, HeldSdCard, Misuse, Refused, SdCard, Unchecked, Verifier, present, select_all
+from sdcard import (
+    Challenge,
+    HeldSdCard,
+    Inclusion,
+    InLog,
+    Misuse,
+    Refused,
+    SdCard,
+    Unchecked,
+    Verifier,
+    parse_log_policy,
+    present,
+    select_all,
+)
 from sdcard.agent_proof import AgentProver, ShownCard
 from sdcard.encoding import encode_json
 from sdcard.errors import Part, Where
@@ -24,6 +37,7 @@ from sdcard.trust import encode_trusted_issuers
 from sdcard.web.publish import CardApp
 from tests.sdcard.web.called import CLIENT
 from tests.world import AUDIENCE, ISSUER, World, key
+from vectors.logs import POLICY, proof
 
 HOUR, DAY = 3_600, 86_400
 CONTEXTS = ("public", "internal")
@@ -356,6 +370,27 @@ def test_an_agent_of_a_folder_presents(world: World, cards: Path, monkeypatch: p
             text = agent.present(challenge, audience=AUDIENCE, context="internal", paths=paths)
             members = asking.verify(text, challenge).members.keys()
             assert members == shown if paths else members >= shown
+
+
+def test_a_proof_beside_a_card_is_presented_and_another_is_left_out(
+    world: World, cards: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    policy, witnesses = parse_log_policy(POLICY), ("w1.example", "w2.example")
+    jwt = (cards / "internal.sd-card").read_text().partition("~")[0]
+    (cards / "internal.tlog-proof").write_text(str(proof(jwt, *witnesses, at=1_700_000_000)), encoding="utf-8")
+    (cards / "public.tlog-proof").write_bytes(b"\xff")
+    asking = Verifier(world.issuer.trust, AUDIENCE, status=Unchecked("a test"), log=InLog(policy))
+    agent = Agent.from_folder(cards)
+
+    challenge = asking.challenge()
+    card = asking.verify(agent.present(challenge, audience=AUDIENCE, context="internal"), challenge)
+    assert isinstance(card.log, Inclusion)
+    assert "public.tlog-proof is left out" in caplog.text
+    (cards / "internal.tlog-proof").write_text(str(proof("a.b.c", *witnesses)), encoding="utf-8")
+    challenge, outdated = asking.challenge(), Agent.from_folder(cards)
+    with pytest.raises(Refused) as refusal:
+        asking.verify(outdated.present(challenge, audience=AUDIENCE, context="internal"), challenge)
+    assert refusal.value.rule is Rule.LOG_PROOF_MISSING
 
 
 def test_the_key_may_lie_in_the_folder_or_be_a_signer(world: World, cards: Path) -> None:

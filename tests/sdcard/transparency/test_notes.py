@@ -109,7 +109,6 @@ SPOILT = {
     "a space": TEXT.replace("\n7\n", "\n7 \n"),
     "other digits": TEXT.replace("\n7\n", "\n٧\n"),
     "a number too large": TEXT.replace("\n7\n", f"\n{2**63}\n"),
-    "another root of an empty tree": TEXT.replace("\n7\n", "\n0\n"),
     "a short root": TEXT.replace(base64.b64encode(ROOT).decode(), base64.b64encode(ROOT[1:]).decode()),
     "base64url": TEXT.replace("+/", "-_").replace("=\n", "\n"),
     "a carriage return": TEXT.replace("\n", "\r\n"),

@@ -103,6 +103,7 @@ def test_a_changed_consistency_proof_is_refused(data: st.DataObject) -> None:
         (new + 1, new, proof, ROOTS[old], ROOTS[new]),
         (-1, new, proof, ROOTS[old], ROOTS[new]),
         (0, new, proof, ROOTS[old], ROOTS[new]),
+        (0, 0, [], EMPTY_ROOT, ROOTS[new]),
     ]
     if at < len(proof):
         changes.append((old, new, [*proof[:at], *proof[at + 1 :]], ROOTS[old], ROOTS[new]))
