@@ -5,7 +5,6 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -24,6 +23,7 @@ from issuer_service.console import endpoints as console
 from issuer_service.console.session import is_page
 from issuer_service.console.session import refused as refused_page
 from issuer_service.container import Container
+from issuer_service.db.retention import delete_ended
 from issuer_service.delegation import endpoints as delegation
 from issuer_service.discovery import endpoints as discovery
 from issuer_service.discovery.endpoints import DiscoveryRequest
@@ -32,7 +32,7 @@ from issuer_service.rate_limit import RateLimited
 from issuer_service.request_context import Refusals, RequestContexts, is_limited, request_context_of
 from issuer_service.routes import HeadAndCors, RouteIndex, components, problem_response, refusals
 from issuer_service.status import endpoints as status
-from issuer_service.status.service import StatusChange, drop_expired_lists
+from issuer_service.status.service import StatusChange
 from sdcard.errors import Part, Refused, Where
 from sdcard.rules import Rule
 
@@ -48,7 +48,7 @@ ROUTERS = (
     wellknown.router,
     wellknown.pages_router,
 )
-_DROPPING_SECONDS = 600.0
+_DELETING_SECONDS = 600.0
 _TOO_OFTEN = refusals(HTTPStatus.TOO_MANY_REQUESTS)
 
 
@@ -120,11 +120,17 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     try:
         async with (
             repeating("audit checkpoint", checkpointing(container), container.audit.seconds, at_end=True),
-            repeating("dropped status list", partial(drop_expired_lists, container), _DROPPING_SECONDS, at_end=False),
+            repeating("deletion of ended rows", deleting(container), _DELETING_SECONDS, at_end=False),
         ):
             yield
     finally:
         await container.database.close()
+
+
+def deleting(container: Container) -> Callable[[], Awaitable[object]]:
+    """Return the job that deletes rows that were kept long enough."""
+    count = container.metrics.count_deleted
+    return lambda: delete_ended(container.database, container.clock, container.salts, count)
 
 
 @asynccontextmanager

@@ -148,6 +148,9 @@ class Metrics:
         self._lists = Counter(
             "sdcard_status_lists_published", "Status lists that were signed anew.", registry=self.registry
         )
+        self._deleted = Counter(
+            "sdcard_rows_deleted", "Rows that were kept long enough, by table.", ["table"], registry=self.registry
+        )
         self._connections = Gauge(
             "sdcard_database_connections", "Connections to the database that are in use.", registry=self.registry
         )
@@ -176,6 +179,10 @@ class Metrics:
     def count_status_list(self) -> None:
         """A status list was published."""
         self._lists.inc()
+
+    def count_deleted(self, table: str, rows: int) -> None:
+        """Rows were deleted because they were kept long enough."""
+        self._deleted.labels(table).inc(rows)
 
     def watch_connections(self, in_use: Callable[[], int]) -> None:
         """Read the number of connections at each scrape."""

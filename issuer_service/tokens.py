@@ -93,7 +93,7 @@ MOST_SESSIONS = 16
 """Of one token; when there is one more, the oldest ends."""
 READ_TOKEN: Read[TokenRow] = TypeAdapter(TokenRow).validate_python
 _CLEARED = 100
-"""Maximum number of expired rows that a sign-in deletes."""
+"""Maximum number of sessions that a sign-in deletes."""
 
 
 _TOKEN = Lookup(select(*as_stored(tokens)).where(tokens.c.digest == bindparam("digest")))
@@ -181,7 +181,7 @@ def read_tokens(connection: Connection) -> tuple[TokenRow, ...]:
 
 
 def add_session(connection: Connection, session: SessionRow, at: int) -> None:
-    """Remember a session, and forget expired ones and the token's oldest."""
+    """Remember a session, and forget the token's oldest."""
     token = session.token
     row = {
         "digest": session.digest,
@@ -193,11 +193,9 @@ def add_session(connection: Connection, session: SessionRow, at: int) -> None:
         "expires_at": session.expires_at,
     }
     connection.execute(insert(sessions), row)
-    expired = select(sessions.c.digest).where(sessions.c.expires_at <= at).limit(_CLEARED)
-    ended = _forget(connection, sessions.c.digest.in_(expired.with_for_update(skip_locked=True)))
     same = select(sessions.c.digest).where(sessions.c.token == token.digest)
     newest = same.order_by(is_made(sessions.c.created_at, at).desc(), sessions.c.created_at.desc(), sessions.c.digest)
-    ended += _forget(connection, sessions.c.digest.in_(newest.offset(MOST_SESSIONS).limit(_CLEARED)))
+    ended = _forget(connection, sessions.c.digest.in_(newest.offset(MOST_SESSIONS).limit(_CLEARED)))
     written = WrittenRows({"sessions": [row]}, {"sessions": ended} if ended else {})
     append_audit(connection, _audit_row(AuditEvent.SESSION_OPENED, at, token.subject, session.digest, written))
 

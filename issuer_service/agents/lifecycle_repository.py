@@ -13,8 +13,6 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
-    Delete,
-    Table,
     bindparam,
     delete,
     false,
@@ -40,8 +38,6 @@ from sdcard.rules import Rule
 from sdcard.status_list import StatusValue
 
 _REQUEST = Where(Part.REQUEST)
-_CLEANED = 100
-"""Most expired rows that one write deletes, so that each write takes a short time."""
 _AT = bindparam("at", type_=BigInteger)
 _THIS_ANSWER = answers.c.digest == bindparam("this_answer")
 _ANSWER_COUNTS = in_force_for(KEPT_SECONDS, answers.c.expires_at, _AT)
@@ -54,21 +50,11 @@ _ADD_ANSWER = insert(answers)
 _LISTED, _ISSUED = TypeAdapter(AgentListed), TypeAdapter(IssuedRow)
 
 
-def _clearing(table: Table) -> Delete:
-    """Deletes some expired rows; concurrent transactions skip locked rows."""
-    expired = select(table.c.digest).where(table.c.expires_at <= _AT).limit(_CLEANED).with_for_update(skip_locked=True)
-    return delete(table).where(table.c.digest.in_(expired))
-
-
-_CLEAR_ANSWERS = _clearing(answers)
-
-
 def store_response(connection: Connection, answer: StoredResponse, agent_id: str, at: int) -> StoredResponse | None:
     """Database a response, or return the one that is stored already.
 
     Two requests at once meet at the primary key.
     """
-    connection.execute(_CLEAR_ANSWERS, {"at": at})
     connection.execute(_DELETE_ANSWER, {"this_answer": answer.digest, "at": at})
     kept = find_response(connection, answer.digest, at)
     if kept is not None:

@@ -112,6 +112,7 @@ class AuditEvent(StrEnum):
     STATE_ADOPTED = "state.adopted"
     LISTS_OPENED = "status-lists.opened"
     LIST_DROPPED = "status-list.dropped"
+    ROWS_DELETED = "rows.deleted"
 
 
 class Supersedes(StrEnum):

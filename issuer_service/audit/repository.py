@@ -149,6 +149,12 @@ def content_of(entry: AuditRow, key: bytes | None) -> JsonObject:
     return {**members, **{name: str(value) for name, value in optional.items() if value is not None}}
 
 
+def read_state_key(connection: Connection) -> bytes | None:
+    """Return the key of the digests of rows; None for a database that was not adopted."""
+    key = connection.execute(select(audit_head.c.state_key).where(audit_head.c.chain == CHAIN)).scalar()
+    return None if key is None else bytes(key)
+
+
 def read_head(connection: Connection) -> Head | None:
     """Return the end of the chain; None when nothing states it."""
     row = connection.execute(_HEAD).first()

@@ -79,7 +79,7 @@ batches = Table(
     metadata,
     Column("batch_id", StoredText(32), primary_key=True),
     Column("agent_id", ForeignKey("agents.agent_id"), nullable=False, index=True),
-    Column("issued_at", BigInteger, nullable=False),
+    Column("issued_at", BigInteger, nullable=False, index=True),
 )
 
 cards = Table(
@@ -89,7 +89,7 @@ cards = Table(
     Column("batch_id", ForeignKey("batches.batch_id"), nullable=False, index=True),
     Column("context", StoredText(256), nullable=False),
     Column("thumbprint", ForeignKey("holder_keys.thumbprint"), nullable=False),
-    Column("expires_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, nullable=False, index=True),
     Column("status_list_id", StoredText(32)),
     Column("status_index", Integer),
     Column("for_discovery", Boolean, nullable=False, server_default=false()),
@@ -109,7 +109,8 @@ status_lists = Table(
     Column("list_id", StoredText(32), primary_key=True),
     Column("slot", SmallInteger, unique=True),
 )
-"""``slot``: the number of an open list; null for a closed list, which assigns no more entries."""
+"""``slot``: the number of an open list; null for a closed list, which assigns no more entries. It is deleted with its
+entries: ``db/retention.py``."""
 
 CHANGED = text("(status <> 0 OR public_at IS NOT NULL)")
 """Selects entries whose status changed since they were assigned, with an index. Lists are published from them."""
@@ -214,6 +215,9 @@ secrets = Table(
 )
 """What the processes of one registry share, made once by the migration. It protects nothing in this database."""
 
+LISTED = text("context = 'public' AND partner = '' AND status = 0")
+"""Selects agents that the public catalogue lists, with an index. ``public`` is the name of the built-in context."""
+
 discovery_cards = Table(
     "discovery_cards",
     metadata,
@@ -234,6 +238,7 @@ discovery_cards = Table(
     Column("terms", LargeBinary, nullable=False),
     Column("sd_card", StoredText(), nullable=False),
     Column("subject", StoredText(64)),
+    Index("ix_discovery_cards_public", "position", sqlite_where=LISTED, postgresql_where=LISTED),
 )
 """Audiences that can find an agent: one row for each context, and in *federation* for each partner. ``sd_card`` is
 empty until discovery first returns it. ``subject``: its pairwise id; NULL for the agent's id. ``terms``: the hashes of

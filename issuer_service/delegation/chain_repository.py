@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, Connection, RowMapping, Table, delete, not_, or_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, not_, or_, select, update
 
 from issuer_service.audit.records import AuditEvent, AuditRow, Row, WrittenRows
 from issuer_service.db.tables import (
@@ -30,11 +30,6 @@ from sdcard.rules import Rule
 from sdcard.status_list import StatusValue
 
 AGENT = "agent:"
-_KEPT = 30 * 86_400
-"""Seconds for which expired rows are kept, so that a clock that is ahead by less deletes nothing that is still
-valid."""
-_CLEARED = 100
-"""Rows that one write clears away at most."""
 
 READ_GRANT: Read[GrantRow] = TypeAdapter(GrantRow).validate_python
 READ_LINK: Read[LinkRow] = TypeAdapter(LinkRow).validate_python
@@ -54,15 +49,6 @@ def approval_is_open(at: int) -> ColumnElement[bool]:
 def link_holds(at: int) -> ColumnElement[bool]:
     """Whether a delegated token has begun and not expired."""
     return in_force(delegations.c.issued_at, delegations.c.expires_at, at)
-
-
-def clear_old(connection: Connection, table: Table, name: ColumnElement[str], at: int) -> list[str]:
-    """Delete some rows that ended long ago, and return their names.
-
-    Rows that another transaction deletes are left alone.
-    """
-    old = select(name).where(table.c.expires_at <= at - _KEPT).limit(_CLEARED).with_for_update(skip_locked=True)
-    return list(connection.execute(delete(table).where(name.in_(old)).returning(name)).scalars())
 
 
 def columns_of(row: GrantRow | LinkRow | ApprovalRow, *lists: str) -> dict[str, Any]:

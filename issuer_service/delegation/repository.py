@@ -21,7 +21,6 @@ from issuer_service.delegation.chain_repository import (
     approval_is_open,
     approval_of,
     check_chain,
-    clear_old,
     columns_of,
     end_links,
     exchange_audit_row,
@@ -104,9 +103,7 @@ def ask_approval(connection: Connection, exchange: ExchangeRow) -> ApprovalRow:
     asked = replace(asked, owners=tuple(sorted(_owners(connection, asked))))
     row = {**columns_of(asked, "parties", "scopes", "owners"), "state": asked.state.value, "open_for": bound}
     connection.execute(insert(approvals).values(row))
-    cleared = clear_old(connection, approvals, approvals.c.approval_id, exchange.at)
-    rows = [*(dict(one) for one in ended if one["approval_id"] not in cleared), row]
-    written = WrittenRows({"approvals": rows}, {"approvals": cleared})
+    written = WrittenRows({"approvals": [*map(dict, ended), row]})
     append_audit(connection, approval_audit_row(AuditEvent.APPROVAL_ASKED, asked, asked.client, exchange.at, written))
     return asked
 
@@ -256,21 +253,20 @@ def record_exchange(connection: Connection, exchange: ExchangeRow) -> None:
         Refused: ``proof.nonce``; ``dpop.replayed``; ``status.…`` or ``delegation.…`` for an invalid link;
             ``approval.…``.
     """
-    rows, gone = dict[str, list[Row]](), dict[str, list[str]]()
+    rows = dict[str, list[Row]]()
     if exchange.proof is not None:
-        proof = _remember(connection, *exchange.proof, exchange.at)
+        proof = _remember(connection, *exchange.proof)
         if proof is None:
             raise Refused(Rule.DPOP_REPLAYED, Where(Part.DPOP, ("jti",)))
-        rows["remembered"], gone["remembered"] = proof
+        rows["remembered"] = [proof]
     check_chain(connection, exchange)
     if exchange.approval is not None:
         rows["approvals"] = [use_approval(connection, exchange.approval, exchange.at)]
-    gone["delegations"] = clear_old(connection, delegations, delegations.c.token_id, exchange.at)
     link = {**columns_of(exchange.link, "parents"), "revoked_at": None}
     connection.execute(insert(delegations).values(link))
     if exchange.nonce is not None:
         use_nonce(connection, exchange.nonce, exchange.at)
-    written = WrittenRows({**rows, "delegations": [link]}, gone)
+    written = WrittenRows({**rows, "delegations": [link]})
     append_audit(connection, exchange_audit_row(AuditEvent.DELEGATION_ISSUED, exchange, written))
 
 
@@ -315,27 +311,21 @@ def token_gone(digest: str) -> WrittenRows:
 
 
 def _revoke_jwt(connection: Connection, revocation: RevocationRow) -> WrittenRows | None:
-    remembering = _remember(connection, revocation.token, revocation.expires_at, revocation.at)
-    if remembering is None:
-        return None
-    rows, gone = remembering
-    return WrittenRows({"remembered": rows}, {"remembered": gone})
+    row = _remember(connection, revocation.token, revocation.expires_at)
+    return None if row is None else WrittenRows({"remembered": [row]})
 
 
-def _remember(connection: Connection, digest: str, until: int, at: int) -> tuple[list[Row], list[str]] | None:
-    """Remember a digest; None when it is remembered.
+def _remember(connection: Connection, digest: str, until: int) -> Row | None:
+    """Remember a digest, and return its row; None when it is remembered.
 
     Two transactions that do it at once meet at the primary key.
-
-    Returns: the row, and the names of old rows that were deleted.
     """
     this = remembered.c.digest == digest
     if connection.execute(select(remembered.c.digest).where(this)).first() is not None:
         return None
-    cleared = clear_old(connection, remembered, remembered.c.digest, at)
     row = {"digest": digest, "expires_at": until}
     connection.execute(insert(remembered).values(row))
-    return [row], [one[:NAME_LENGTH] for one in cleared]
+    return row
 
 
 _REVOKE = {"delegated": _revoke_delegated, "opaque": _revoke_opaque, "jwt": _revoke_jwt}

@@ -13,7 +13,6 @@ from sqlalchemy import (
     and_,
     bindparam,
     case,
-    delete,
     exc,
     exists,
     func,
@@ -35,8 +34,8 @@ from sdcard.io.statements import Statement
 from sdcard.salts import SALT_BYTES, SaltSource
 from sdcard.status_list import StatusValue
 
-# -- Status lists in the database: open ones, closing full ones, dropping old ones ------------------------------------
-# A list is dropped when no SD-Card needs it.
+# -- Status lists in the database: open ones, closing full and old ones -----------------------------------------------
+# A closed list is dropped when no SD-Card needs it: ``db/retention.py``.
 
 LISTS = 16
 """Open lists, a power of two. More of them hide an SD-Card among fewer others; fewer make more of two SD-Cards of one
@@ -90,39 +89,19 @@ async def replace_full(database: Database, list_id: str, fresh: str, at: int) ->
     if await database.read(lambda connection: connection.execute(asked).scalar_one()) < MOST_USED:
         return
 
-    def work(connection: Connection) -> None:
-        this = status_lists.c.list_id == list_id, status_lists.c.slot.is_not(None)
-        slot = connection.execute(select(status_lists.c.slot).where(*this).with_for_update()).scalar()
-        if slot is None:
-            return
-        connection.execute(update(status_lists).where(*this).values(slot=None))
-        connection.execute(insert(status_lists).values(list_id=fresh, slot=slot))
-        rows: list[Row] = [{"list_id": list_id, "slot": None}, {"list_id": fresh, "slot": slot}]
-        _record(connection, AuditEvent.LISTS_OPENED, at, WrittenRows({"status_lists": rows}))
-
-    await database.change(work)
+    await database.change(replace_list, list_id, fresh, at)
 
 
-def drop_expired(connection: Connection, at: int) -> bool:
-    """Delete a closed list whose entries expired a while ago.
-
-    Return whether a list was deleted.
-
-    The registry stops serving a list at its expiry. The rows stay for a while, so that a clock that is ahead deletes no
-    valid list. List ids are random, so no other list gets the same address.
-    """
-    needed = exists().where(
-        status_entries.c.list_id == status_lists.c.list_id, status_entries.c.expires_at > at - EXPIRED_LATELY
-    )
-    asked = select(status_lists.c.list_id).where(status_lists.c.slot.is_(None), ~needed)
-    first = asked.order_by(status_lists.c.list_id).limit(1).with_for_update(skip_locked=True)
-    list_id = connection.execute(first).scalar()
-    if list_id is None:
-        return False
-    connection.execute(delete(status_entries).where(status_entries.c.list_id == list_id))
-    connection.execute(delete(status_lists).where(status_lists.c.list_id == list_id))
-    _record(connection, AuditEvent.LIST_DROPPED, at, WrittenRows(gone={"status_lists": [list_id]}))
-    return True
+def replace_list(connection: Connection, list_id: str, fresh: str, at: int) -> None:
+    """Close a list, if it is open, and open another one in its slot."""
+    this = status_lists.c.list_id == list_id, status_lists.c.slot.is_not(None)
+    slot = connection.execute(select(status_lists.c.slot).where(*this).with_for_update()).scalar()
+    if slot is None:
+        return
+    connection.execute(update(status_lists).where(*this).values(slot=None))
+    connection.execute(insert(status_lists).values(list_id=fresh, slot=slot))
+    rows: list[Row] = [{"list_id": list_id, "slot": None}, {"list_id": fresh, "slot": slot}]
+    _record(connection, AuditEvent.LISTS_OPENED, at, WrittenRows({"status_lists": rows}))
 
 
 def _record(connection: Connection, event: AuditEvent, at: int, written: WrittenRows) -> None:

@@ -146,17 +146,3 @@ def _publish(
     etag = f'"{hashlib.sha256(token).hexdigest()}"'
     kid = signer.public_key.thumbprint
     return PublishedList(instant, kid, token, etag, gzip.compress(token, mtime=0))
-
-
-async def drop_expired_lists(container: Container) -> int:
-    """Drop closed lists whose entries expired a while ago; return how many.
-
-    Each list has its own transaction.
-
-    Raises:
-        Refused: ``store.unavailable``.
-    """
-    dropped = 0
-    while await container.database.change(repository.drop_expired, int(container.clock.now())):
-        dropped += 1
-    return dropped

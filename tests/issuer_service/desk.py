@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,6 +29,7 @@ from issuer_service.audit.repository import StateKey
 from issuer_service.audit.service import find_records, verify_database, verify_state
 from issuer_service.console.endpoints import router as console
 from issuer_service.container import AuditCheckpoints, Container, StatusPublishing
+from issuer_service.db import retention
 from issuer_service.db.migrations import upgrade
 from issuer_service.db.tables import registry_keys, status_lists, tokens
 from issuer_service.discovery.postings_repository import DiscoverySecret
@@ -282,6 +284,21 @@ class Desk:
     def differences(self) -> list[tuple[str, str]]:
         """List faults of the chain and of the tables beside it, except keys and tokens without a record."""
         return differences(self.url, self.recorded)
+
+    def delete_ended(self) -> dict[str, int]:
+        """Run the job that deletes rows that were kept long enough."""
+        counted = Counter[str]()
+
+        async def work() -> None:
+            container = self.container()
+            try:
+                given = container.database, container.clock, container.salts
+                await retention.delete_ended(*given, lambda table, rows: counted.update({table: rows}))
+            finally:
+                await container.database.close()
+
+        asyncio.run(work())
+        return dict(counted)
 
     def publish(self) -> None:
         """Wait until status lists show what has changed by now."""

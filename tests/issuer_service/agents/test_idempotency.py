@@ -170,17 +170,6 @@ def test_what_is_kept_for_one_subject_is_bounded(desk: Desk) -> None:
 
 
 @on_both_databases
-def test_old_answers_are_cleared_away(desk: Desk, registry: OpenDesk) -> None:
-    for number in range(5):
-        ask(registry, idempotency_key=f"old-{number}")
-    desk.clock.advance(KEPT_SECONDS)
-
-    ask(registry, idempotency_key="new", token=desk.new_token("alice"))
-
-    assert desk.counts()["answers"] == 1
-
-
-@on_both_databases
 def test_of_those_who_ask_the_same_at_once_one_registers_and_all_get_its_answer(desk: Desk) -> None:
     with desk.open() as one, desk.open() as other:
         doors = iter([one, other] * 8)

@@ -216,14 +216,6 @@ def test_a_token_has_so_many_sessions_and_no_more(desk: Desk, visitor: NewVisito
     assert [one.get("/session").status_code for one in everyone] == [303] + [200] * MOST_SESSIONS
 
 
-def test_sessions_that_have_ended_are_cleared_away(desk: Desk, visitor: NewVisitor) -> None:
-    visitor().signed_in(desk.new_token("bob", lifetime=5))
-    desk.clock.advance(5)
-    visitor().signed_in(desk.token)
-
-    assert [row[2] for row in sessions(desk)] == ["alice"]
-
-
 # -- forms that others made -------------------------------------------------------------------------------------------
 
 

@@ -129,17 +129,3 @@ def test_a_chain_counts_while_each_of_its_links_does(granted: str) -> None:
         revocation = RevocationRow(NOW, client, "delegated", LINK.token_id, NOW + 100)
         assert do(granted, changing(delegation_repository.revoke, revocation)) == [changed]
     assert end() == (Rule.DELEGATION_REVOKED, 0)
-
-
-def test_what_ended_long_ago_is_forgotten(granted: str) -> None:
-    assert issue(granted, EXCHANGE) == [None]
-    day = 30 * 86_400
-    later = replace(EXCHANGE, at=NOW + 100 + day, link=replace(LINK, token_id="v" * 32, expires_at=NOW + 200 + day))
-    lasting = replace(GRANT, grant_id="h" * 32, delegator="alice", expires_at=NOW + 2 * day)
-    card = replace(row("two", "more", subject="bob", batch="more"), cards=())
-    fresh = replace(card, cards=(replace(with_card("two", "bob").cards[0], digest="x", expires_at=NOW + 2 * day),))
-    assert record(granted, fresh) == [None]
-    do(granted, changing(delegation_repository.add_grant, lasting))
-    assert issue(granted, replace(later, link=replace(later.link, actor="alice", grant_id="h" * 32))) == [None]
-    assert counts(granted)["delegations"] == 1
-    assert do(granted, reading(chain_repository.find_links, LINK.token_id)) == [()]
