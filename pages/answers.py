@@ -33,7 +33,7 @@ SDC-13 | partly | sdcard/web/mcp.py:InteractionClient issuer_service/audit/recor
 SDC-14 | met | sdcard/policy/context.py sdcard/policy/model.py issuer_service/access.py:check_context | tests/sdcard/policy/test_plan.py tests/sdcard/policy/test_model.py | The role is the limit `contexts` of a token.
 SDC-15 | met | issuer_service/delegation/service.py:exchange | tests/issuer_service/delegation/test_endpoints.py tests/issuer_service/delegation/test_service.py | A scope is what an operator granted; the id of a skill is none.
 SDC-16 | met | sdcard/trust.py:TrustedIssuers.key_for | tests/sdcard/test_trust.py |
-SDC-17 | partly | sdcard/key_binding.py:verify_key_binding sdcard/dpop.py:verify_dpop_proof | tests/sdcard/test_dpop.py | A library verifies proofs, and `/token` binds tokens. The registry's API, published cards and guarded routes take no bound token.
+SDC-17 | met | sdcard/key_binding.py:verify_key_binding sdcard/verifier.py:verify_proved_async sdcard/bound_tokens.py:DpopServer | tests/issuer_service/test_tokens.py tests/sdcard/web/test_publish_bound.py tests/sdcard/web/test_authenticate_dpop.py | At every route of the registry that takes a token, at published cards, and for an SD-Card without a KB-JWT at guarded routes. Not at `GetExtendedAgentCard`, whose SDK passes on neither method nor URL.
 SDC-18 | met | sdcard/jose/claims.py:check_freshness | tests/sdcard/test_key_binding.py | At most 60 seconds ahead too.
 SDC-19 | met | sdcard/key_binding.py:verify_key_binding sdcard/jose/claims.py:check_equal | tests/sdcard/test_key_binding.py | Both ways: a server is the audience of its caller, a client the audience of [the agent that it calls](agent-proof.md).
 SDC-20 | met | sdcard/key_binding.py:verify_key_binding | tests/sdcard/test_key_binding.py |

@@ -92,12 +92,19 @@ def token_challenge(refusal: Refused, realm: str, offer: str | None = DPOP_OFFER
     if rule.kind is Kind.FORBIDDEN:
         return f'{bearer}, error="insufficient_scope"'
     if is_of_proof(refusal):
-        error = "use_dpop_nonce" if rule is Rule.DPOP_NONCE else "invalid_dpop_proof"
-        return f'DPoP error="{error}", {DPOP_OFFER}'
+        return proof_challenge(refusal)
     if rule is Rule.TOKEN_MISSING:
         return f"{bearer}, DPoP {offer}" if offer else bearer
     error = 'error="invalid_token"'
     return f"{bearer}, {error}, DPoP {error}, {offer}" if offer else f"{bearer}, {error}"
+
+
+def proof_challenge(refusal: Refused) -> str:
+    """Make a challenge of the scheme DPoP, with the error of a refused proof."""
+    if not is_of_proof(refusal):
+        return f"DPoP {DPOP_OFFER}"
+    error = "use_dpop_nonce" if refusal.rule is Rule.DPOP_NONCE else "invalid_dpop_proof"
+    return f'DPoP error="{error}", {DPOP_OFFER}'
 
 
 def is_of_proof(refusal: Refused) -> bool:

@@ -296,6 +296,17 @@ def parse_proof_key(jws: Jws) -> PublicKey:
     return parse_public_jwk(jws.header["jwk"], where)
 
 
+def read_proof_nonce(values: Sequence[str]) -> str | None:
+    """Read the nonce of a request's proof. Nothing is verified.
+
+    Raises:
+        Refused: as ``parse_field``; ``jws.*``, ``encoding.*`` or ``json.*``.
+    """
+    nonce = parse_jws(parse_field(values), Part.DPOP_HEADER, Part.DPOP, _DEPTH).payload.get("nonce")
+    is_nonce = isinstance(nonce, str) and nonce.strip() and len(nonce) <= MAX_NONCE_LENGTH
+    return str(nonce) if is_nonce else None
+
+
 def check_method(claims: JsonObject, method: str) -> None:
     """Refuse a proof for another method, compared exactly (4.3 check 8).
 

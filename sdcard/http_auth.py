@@ -2,8 +2,9 @@
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import TypeAlias
 
 from sdcard.advice import ADVICE
@@ -63,6 +64,25 @@ def _detail(refusal: Refused) -> str:
     return (
         f"{first} {AND_MORE}" if len(refusal.findings) > 1 and refusal.findings[-1].hint.endswith(AND_MORE) else first
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """The response that refuses a request: a problem document (RFC 9457).
+
+    It names rules and places, never a value.
+    """
+
+    status: HTTPStatus
+    document: JsonObject = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+
+
+def problem_of(refusal: Refused, status: HTTPStatus, headers: Mapping[str, str] | None = None) -> Problem:
+    """Make the response of a refusal, in the shape of the registry's."""
+    always = {"Content-Type": PROBLEM, "Cache-Control": "no-store"}
+    retry = {"Retry-After": str(RETRY_AFTER)} if status is HTTPStatus.SERVICE_UNAVAILABLE else {}
+    return Problem(status, problem_document(refusal, status), {**always, **(headers or {}), **retry})
 
 
 # -- Challenges and presentations in HTTP headers: scheme ``SD-Card`` (RFC 9110 11) -----------------------------------
@@ -276,6 +296,17 @@ def parse_credentials(values: Sequence[str]) -> str:
     if presentation is None or not _PRESENTATION.fullmatch(presentation):
         raise Refused(Rule.REQUEST, _AUTHORIZATION, f"It is `{SCHEME}` and a compact presentation.")
     return str(presentation)
+
+
+def parse_presented(values: Sequence[str]) -> tuple[str, bool]:
+    """The presentation in ``Authorization``, and whether a DPoP proof comes with it.
+
+    Raises:
+        Refused: as ``parse_credentials``.
+    """
+    if len(values) == 1 and (given := re.match(r"(?i:dpop) +", values[0])):
+        return parse_credentials([f"{SCHEME} {values[0][given.end() :]}"]), True
+    return parse_credentials(values), False
 
 
 def is_header_text(text: str) -> bool:

@@ -5,7 +5,8 @@ SD-JWT (7.1, ``check_issued``), the KB-JWT (7.3, ``verify_key_binding``). Then `
 and ``check_single_use`` consumes the nonce. The async version awaits the last two.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from inspect import isawaitable
 from typing import NamedTuple
 
@@ -13,9 +14,10 @@ from sdcard import acceleration
 from sdcard.acceptance import Acceptance, IssuedSdCard, card_members, check_issued
 from sdcard.cards.partial import PartialCard
 from sdcard.claim_request import ClaimRequest
+from sdcard.dpop import DpopExpectations, WithToken, check_nonce, check_proof
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
-from sdcard.jose.claims import required_text
+from sdcard.jose.claims import check_addressed, required_text
 from sdcard.jose.jws import Batch, parse_jws
 from sdcard.jose.keys import PublicKey
 from sdcard.key_binding import (
@@ -23,6 +25,7 @@ from sdcard.key_binding import (
     Answering,
     Bound,
     KeyBinding,
+    NonceUse,
     Unbound,
     Unsolicited,
     check_single_use,
@@ -46,6 +49,7 @@ from sdcard.status_list import (
     without_source,
 )
 from sdcard.transparency.proofs import NOT_ASKED, Inclusion, InLog, LogDecision, LogNotAsked, check_log
+from sdcard.urls import parse_target
 from sdcard.verification_cache import VerificationCache
 
 MUST_AWAIT = "await verify_presentation_async for a status source or record that is awaited"
@@ -183,6 +187,59 @@ async def verify_presentation_async(
     await check_status_async(checked, expectations.status, now)
     await check_single_use_async(checked.key_binding, expectations.key_binding, now)
     return verified_card(checked, expectations, cache)
+
+
+async def verify_proved_async(
+    presentation: str,
+    proofs: Sequence[str],
+    expectations: Expectations,
+    now: Instant,
+    cache: VerificationCache | None = None,
+) -> VerifiedCard:
+    """Verify an SD-Card without a KB-JWT, and the DPoP proof of its request (SD-Card 7.1).
+
+    The proof replaces the KB-JWT (RFC 9449 4.3): it is signed with the key in ``cnf``, for the request in the
+    challenge's target; ``nonce`` is the challenge's, and ``ath`` the digest of the presentation as it was sent.
+
+    Args:
+        presentation: the SD-JWT after ``Authorization: DPoP``.
+        proofs: every value of the request's ``DPoP`` header.
+        expectations: with ``Answering`` a challenge that has a target.
+
+    Raises:
+        Refused: as ``verify_presentation``; ``dpop.*`` and the other rules of a proof; ``kb.unexpected``.
+        Misuse: for expectations without such a challenge.
+    """
+    answering = expectations.key_binding
+    target = answering.challenge.target if isinstance(answering, Answering) else None
+    if not isinstance(answering, Answering) or target is None:
+        raise Misuse("a proof of a request answers a challenge with a target")
+    check_instant(now)
+    challenge, unbound = answering.challenge, replace(expectations, key_binding=Unbound("a proof of the request"))
+    url = target.origin + target.path
+    if parse_target(url) is None:  # no proof can be for it
+        raise Refused(Rule.DPOP_URL, Where(Part.DPOP, ("htu",)))
+    checked = check_presentation(parse_sd_jwt(presentation, expectations.limits), unbound, now, cache)
+    issued = checked.issued
+    check_addressed(issued.terms(), challenge.audience, Where(Part.ISSUER_JWT))
+    token = WithToken(presentation, issued.holder_key.thumbprint)
+    request = DpopExpectations(
+        method=target.method, url=url, token=token, seen=MadeForThisRequest(), window=challenge.window
+    )
+    proof = check_proof(proofs, request, now)
+    check_nonce(proof, (challenge.nonce,))
+    bound = Bound(issued.holder_key, proof.issued_at, challenge.audience, challenge.nonce, challenge.interaction_id)
+    await check_status_async(checked, expectations.status, now)
+    await check_single_use_async(bound, answering, now)
+    return verified_card(checked._replace(key_binding=bound), expectations, cache)
+
+
+class MadeForThisRequest:
+    """A ``ReplayRecord`` for proofs whose nonce is used once."""
+
+    def first_use(self, use: NonceUse, until: Instant, now: Instant) -> bool:
+        """Return true: the challenge's record ensures single use."""
+        return True
 
 
 def check_presentation(

@@ -8,25 +8,28 @@ An SD-Card identifies the caller. The app decides about permissions.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from http import HTTPStatus
 from inspect import isawaitable
 from typing import Any, NotRequired, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
 
 from sdcard.acceptance import Acceptance
 from sdcard.admission import AdmissionPolicy, check_admission
-from sdcard.encoding import JsonObject, encode_json
+from sdcard.bound_tokens import NONCE_HEADER, proof_challenge
+from sdcard.dpop import read_proof_nonce
+from sdcard.encoding import encode_json
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.http_auth import (
     INTERACTION_HEADER,
+    MAX_CHALLENGE,
     MAX_CREDENTIALS,
-    PROBLEM,
-    RETRY_AFTER,
     encode_challenge,
-    parse_credentials,
-    problem_document,
+    parse_presented,
+    problem_of,
 )
+from sdcard.http_auth import Problem as Problem
 from sdcard.instants import Clock, FreshnessWindow, Instant
 from sdcard.jose.claims import MAX_NONCE_LENGTH
 from sdcard.key_binding import (
@@ -46,7 +49,7 @@ from sdcard.sdjwt.verification import read_nonce
 from sdcard.status_list import Checked, CheckedAsync, Status, Unchecked
 from sdcard.trust import TrustedIssuers
 from sdcard.verification_cache import VerificationCache
-from sdcard.verifier import Expectations, VerifiedCard, verify_presentation_async
+from sdcard.verifier import Expectations, VerifiedCard, verify_presentation_async, verify_proved_async
 
 T = TypeVar("T")
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -154,18 +157,6 @@ class Settings(Options):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """The response that refuses a request: a problem document (RFC 9457).
-
-    It names rules and places, never a value.
-    """
-
-    status: HTTPStatus
-    document: JsonObject = field(repr=False)
-    headers: Mapping[str, str] = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
 class _Request:
     """Scope of a challenge: a method and path, and perhaps an interaction."""
 
@@ -238,17 +229,20 @@ class Authenticator:
     async def _verify(self, scope: Scope, request: _Request) -> VerifiedCard:
         """Check the challenge's MAC first, and mark the challenge as used last.
 
-        It is marked when nothing else refuses.
+        It is marked when nothing else refuses. The Holder answers it with a KB-JWT, or with a DPoP proof of the request
+        (SD-Card 7.1): then the challenge's nonce is the server's nonce of RFC 9449 9.
         """
-        presentation, now = parse_credentials(header_values(scope, "authorization")), self._clock.now()
+        presentation, is_proved = parse_presented(header_values(scope, "authorization"))
+        proofs, now = header_values(scope, "dpop"), self._clock.now()
         issuers = self._policy.issuers
         issuers.check_current(now)
-        nonce = read_nonce(presentation, _LIMITS)
+        nonce = read_proof_nonce(proofs) if is_proved else read_nonce(presentation, _LIMITS)
         is_nonce = nonce is not None and len(nonce) <= MAX_NONCE_LENGTH  # else the verification says what is wrong
         text = nonce if nonce is not None and is_nonce else "none"
         challenge = Challenge(text, self._audience, self._window, request.interaction_id, request.target)
         if is_nonce:
-            await _answer_of(self._challenges.check(challenge, now))
+            with _nonce_refusals(is_proved):
+                await _answer_of(self._challenges.check(challenge, now))
         if self._issuer_keys is not None:
             issuers = await self._issuer_keys.for_presentation_async(presentation, now)
         expectations = Expectations(
@@ -261,10 +255,14 @@ class Authenticator:
             limits=_LIMITS,
             max_lifetime=self._max_lifetime,
         )
-        card = await verify_presentation_async(presentation, expectations, now, self._cache)
+        if is_proved:
+            card = await verify_proved_async(presentation, proofs, expectations, now, self._cache)
+        else:
+            card = await verify_presentation_async(presentation, expectations, now, self._cache)
         _check_interaction(card)
         check_admission(card, self._policy)
-        check_first_use(await _answer_of(self._challenges.consume(challenge, now)))
+        with _nonce_refusals(is_proved):
+            check_first_use(await _answer_of(self._challenges.consume(challenge, now)))
         return card
 
     async def _challenge(self, refusal: Refused, request: _Request) -> Problem:
@@ -279,7 +277,10 @@ class Authenticator:
             return problem_of(unavailable, _status(unavailable))
         if challenge.audience != self._audience:
             raise Misuse("the record issues challenges for another audience")
-        return problem_of(refusal, _status(refusal), encode_challenge(challenge, self._policy.request))
+        value = encode_challenge(challenge, self._policy.request)
+        both = f"{value}, {proof_challenge(refusal)}"
+        value = both if len(both) <= MAX_CHALLENGE else value
+        return problem_of(refusal, _status(refusal), {"WWW-Authenticate": value, NONCE_HEADER: challenge.nonce})
 
 
 class SdCardMiddleware:
@@ -325,6 +326,17 @@ class SdCardMiddleware:
         It is compared as it was sent, and as the app's router reads it.
         """
         return scope["path"] in self._open_paths and request_line(scope)[1] == scope["path"]
+
+
+@contextmanager
+def _nonce_refusals(is_proved: bool) -> Iterator[None]:
+    """Replace a refusal of a challenge, which names the rule for KB-JWTs."""
+    try:
+        yield
+    except Refused as refusal:
+        if not is_proved or refusal.where.part is not Part.KB_JWT or refusal.rule is Rule.KB_RECORD:
+            raise
+        raise Refused(Rule.DPOP_NONCE, Where(Part.DPOP, ("nonce",))) from None
 
 
 async def _answer_of(answer: T | Awaitable[T]) -> T:
@@ -375,19 +387,9 @@ def _status(refusal: Refused) -> HTTPStatus:
     return _STATUS.get(refusal.rule, HTTPStatus.UNAUTHORIZED)
 
 
-def problem_of(refusal: Refused, status: HTTPStatus, challenge: str | None = None) -> Problem:
-    """Make the response of a refusal, in the shape of the registry's."""
-    headers = {"Content-Type": PROBLEM, "Cache-Control": "no-store"}
-    if challenge is not None:
-        headers["WWW-Authenticate"] = challenge
-    if status is HTTPStatus.SERVICE_UNAVAILABLE:
-        headers["Retry-After"] = str(RETRY_AFTER)
-    return Problem(status, problem_document(refusal, status), headers)
-
-
-async def send_problem(send: Send, refusal: Refused, status: HTTPStatus, challenge: str | None = None) -> None:
+async def send_problem(send: Send, refusal: Refused, status: HTTPStatus) -> None:
     """Send a problem document."""
-    await _send(send, problem_of(refusal, status, challenge))
+    await _send(send, problem_of(refusal, status))
 
 
 async def _send(send: Send, problem: Problem) -> None:
