@@ -255,10 +255,7 @@ class TokenSource(Protocol):
     """Validates bearer tokens."""
 
     async def scopes(self, token: str, now: Instant) -> Collection[str]:
-        """Return its scopes.
-
-        Refuse with ``token.invalid``, ``token.keys-unavailable`` or ``dpop.missing``.
-        """
+        """Return its scopes, or refuse: ``token.…``, ``dpop.missing``."""
         ...
 
 
@@ -267,10 +264,7 @@ class BoundTokenSource(TokenSource, Protocol):
     """Validates bearer tokens, and tokens that are bound to a key."""
 
     async def bound_scopes(self, token: str, request: ProvedRequest, now: Instant) -> Collection[str]:
-        """Return the scopes of a bound token.
-
-        Refuse also with ``dpop.…`` and the other rules of a proof.
-        """
+        """Return the scopes of a bound token, or refuse, also with ``dpop.…``."""
         ...
 
 

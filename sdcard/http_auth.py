@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import TypeAlias
 
 from sdcard.advice import ADVICE
@@ -18,6 +17,7 @@ from sdcard.rules import Rule
 # -- Problem documents (RFC 9457) of the registry, agents and Verifiers -----------------------------------------------
 
 PROBLEM = "application/problem+json"
+_UNAVAILABLE = 503
 RETRY_AFTER = 5
 """Seconds, for answers of 503."""
 MAX_PROBLEM, _PROBLEM_DEPTH = 16_384, 8
@@ -73,15 +73,15 @@ class Problem:
     It names rules and places, never a value.
     """
 
-    status: HTTPStatus
+    status: int
     document: JsonObject = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
 
 
-def problem_of(refusal: Refused, status: HTTPStatus, headers: Mapping[str, str] | None = None) -> Problem:
+def problem_of(refusal: Refused, status: int, headers: Mapping[str, str] | None = None) -> Problem:
     """Make the response of a refusal, in the shape of the registry's."""
     always = {"Content-Type": PROBLEM, "Cache-Control": "no-store"}
-    retry = {"Retry-After": str(RETRY_AFTER)} if status is HTTPStatus.SERVICE_UNAVAILABLE else {}
+    retry = {"Retry-After": str(RETRY_AFTER)} if status == _UNAVAILABLE else {}
     return Problem(status, problem_document(refusal, status), {**always, **(headers or {}), **retry})
 
 

@@ -196,7 +196,7 @@ async def verify_proved_async(
     now: Instant,
     cache: VerificationCache | None = None,
 ) -> VerifiedCard:
-    """Verify an SD-Card without a KB-JWT, and the DPoP proof of its request (SD-Card 7.1).
+    """Verify an SD-Card and the DPoP proof of its request (SD-Card 7.1).
 
     The proof replaces the KB-JWT (RFC 9449 4.3): it is signed with the key in ``cnf``, for the request in the
     challenge's target; ``nonce`` is the challenge's, and ``ath`` the digest of the presentation as it was sent.
