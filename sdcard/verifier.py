@@ -17,7 +17,7 @@ from sdcard.claim_request import ClaimRequest
 from sdcard.dpop import DpopExpectations, WithToken, check_nonce, check_proof
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
-from sdcard.jose.claims import check_addressed, required_text
+from sdcard.jose.claims import required_text
 from sdcard.jose.jws import Batch, parse_jws
 from sdcard.jose.keys import PublicKey
 from sdcard.key_binding import (
@@ -221,7 +221,6 @@ async def verify_proved_async(
         raise Refused(Rule.DPOP_URL, Where(Part.DPOP, ("htu",)))
     checked = check_presentation(parse_sd_jwt(presentation, expectations.limits), unbound, now, cache)
     issued = checked.issued
-    check_addressed(issued.terms(), challenge.audience, Where(Part.ISSUER_JWT))
     token = WithToken(presentation, issued.holder_key.thumbprint)
     request = DpopExpectations(
         method=target.method, url=url, token=token, seen=MadeForThisRequest(), window=challenge.window
