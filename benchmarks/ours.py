@@ -107,7 +107,7 @@ def verify_batch(
 def forget_layout(plan: DisclosurePlan) -> None:
     """Make the plan one of which no SD-Card was issued."""
     plan.templates.clear()
-    waiting: list[Disclosable] = [plan.root]
+    waiting: list[Disclosable] = [plan.root] if plan.root.layout else []  # which the kernel does not need
     for part in waiting:  # which grows
         if isinstance(part, DisclosableObject | DisclosableArray):
             part.layout.clear()

@@ -153,8 +153,9 @@ async def work_on(container: Container, given: ImportChunk) -> ImportResult:
     """Do it with this container."""
     now = container.clock.now()
     terms, keys = await terms_of(container, now, ProofPolicy.ACCEPTED), await container.keys.current()
-    caller, read = Caller(given.subject, "", {}), list[tuple[int, Registration]]()
-    refused = list[tuple[int, tuple[Finding, ...]]]()
+    caller = Caller(given.subject, "", {})
+    read: list[tuple[int, Registration]] = []
+    refused: list[tuple[int, tuple[Finding, ...]]] = []
     for number, line in given.lines:
         try:
             registration = read_line(line, given.contexts, terms, container.bounds.body_bytes)
@@ -163,7 +164,8 @@ async def work_on(container: Container, given: ImportChunk) -> ImportResult:
         except Refused as refusal:
             refused.append((number, tuple(refusal.findings)))
     known = dict(await container.database.read(agents_repository.find_registered, [one.agent_id for _, one in read]))
-    new, there = list[tuple[int, Registration]](), list[int]()
+    new: list[tuple[int, Registration]] = []
+    there: list[int] = []
     for number, registration in read:
         as_asked = RegisteredRow(given.subject, content_of(registration.card), asked_for(registration))
         if known.get(registration.agent_id) == as_asked:
@@ -254,7 +256,7 @@ async def import_agents(asked: Importing, file: BinaryIO, settings: Settings, wo
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, spawn, start, (settings,)) as pool:
         pieces = _pieces(file, asked.most_bytes)
-        running = set[asyncio.Task[None]]()
+        running: set[asyncio.Task[None]] = set()
         try:
             for first, lines in pieces:
                 running.add(asyncio.ensure_future(_register(asked, pool, outcome, first, lines)))
@@ -276,7 +278,8 @@ def _pieces(file: BinaryIO, most_bytes: int) -> Iterator[tuple[int, tuple[bytes,
 
     Of a line that is too long, only that it is.
     """
-    number, lines = 1, list[bytes]()
+    number = 1
+    lines: list[bytes] = []
     while line := file.readline(most_bytes + 2):
         while not line.endswith(b"\n") and len(line) > most_bytes and (rest := file.readline(most_bytes)):
             line = line[: most_bytes + 1] + rest[-1:]
@@ -312,7 +315,7 @@ async def _register(asked: Importing, pool: Executor, outcome: Outcome, first: i
 
 async def _choose(asked: Importing, count: int) -> Sequence[StatusRow]:
     """Entries that no SD-Card has, and that this import has not given out."""
-    found = list[StatusRow]()
+    found: list[StatusRow] = []
     while len(found) < count:
         drawn = await status_repository.free_statuses(
             asked.database, count - len(found), asked.salts, int(asked.clock.now())

@@ -266,7 +266,7 @@ class Readiness:
         self._turn = asyncio.Lock()
         self._kept: Lifetime | None = None
         self._findings: tuple[Finding, ...] = ()
-        self._asked = dict[str, asyncio.Task[list[Finding]]]()
+        self._asked: dict[str, asyncio.Task[list[Finding]]] = {}
 
     async def check(self, database: Database, keys: Keys, now: Instant) -> None:
         """Refuse when something does not work.

@@ -168,7 +168,8 @@ def _page(template: str, container: Container, cache: str, **values: object) -> 
 @pages_router.get("/", response_class=Response)
 async def landing(container: FromContainer) -> Response:
     """Say what this registry is, whether it is ready, and which keys it has."""
-    problems, keys = list[Finding](), None
+    keys = None
+    problems: list[Finding] = []
     try:
         published = (await container.keys.current()).published
         keys = [(use.value, key) for use in KeyUse for key in published[use]]

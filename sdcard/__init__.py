@@ -49,7 +49,15 @@ if TYPE_CHECKING:
     from sdcard.io.agent import Agent
     from sdcard.io.registry_client import Registry
     from sdcard.io.verifier import Verifier
-    from sdcard.issuer import Issuer, SdCard, issue_sd_card, prepare_batch, prepare_sd_card, rounded_validity
+    from sdcard.issuer import (
+        Issuer,
+        SdCard,
+        issue_batch,
+        issue_sd_card,
+        prepare_batch,
+        prepare_sd_card,
+        rounded_validity,
+    )
     from sdcard.jose.jws import InMemorySigner, Signer
     from sdcard.jose.keys import PublicKey, parse_public_jwk
     from sdcard.key_binding import Answering, Challenge, Unbound, Unsolicited, new_challenge
@@ -129,6 +137,7 @@ __all__ = [
     "convert_card",
     "create_dpop_proof",
     "disclose",
+    "issue_batch",
     "issue_sd_card",
     "issue_trust_list",
     "new_challenge",
@@ -179,7 +188,7 @@ _HOMES = {
     "io.agent": "Agent",
     "io.registry_client": "Registry",
     "io.verifier": "Verifier",
-    "issuer": "Issuer SdCard issue_sd_card prepare_batch prepare_sd_card rounded_validity",
+    "issuer": "Issuer SdCard issue_batch issue_sd_card prepare_batch prepare_sd_card rounded_validity",
     "jose.jws": "InMemorySigner Signer",
     "jose.keys": "PublicKey parse_public_jwk",
     "key_binding": "Answering Challenge Unbound Unsolicited new_challenge",

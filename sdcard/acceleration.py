@@ -11,18 +11,18 @@ cannot be imported then. No other module imports it.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-INTERFACE = 3
+INTERFACE = 4
 """What the functions take and return. A kernel of another number is not used."""
 
 _Json: TypeAlias = dict[str, Any]
 Place: TypeAlias = tuple[str | int, ...]
 ReadJws: TypeAlias = tuple[_Json, _Json, bytes, bytes]
 """Header, payload, signing input and signature."""
-PartNode: TypeAlias = "tuple[bool, int, list[bool], list[str | None], list[PartNode | None], bytes]"
-"""A part of a plan with treatments inside: whether it is an array, how many digests it has, and what is shown of it:
+PartNode: TypeAlias = "tuple[list[str] | None, int, list[bool], list[tuple[int, PartNode]], bytes]"
+"""A part of a plan with treatments inside.
 
-whether by a Disclosure; the names (None in an array); parts with treatments inside; and the other values as a JSON
-array, with 0 for each such part.
+It has the names of what it shows, None in an array; how many digests it has; whether each shown part has a Disclosure;
+the numbers of those with treatments inside, and their descriptions; and the other values as a JSON array.
 """
 
 
@@ -51,8 +51,9 @@ class AcceptedCard(NamedTuple):
     """The claims of an SD-Card that breaks no rule.
 
     Attributes:
-        coordinates, point, thumbprint: of the key in ``cnf``.
-        status, issuer_checks: the claims of these names; None if absent.
+        audience, status: the claims of these names, or nothing.
+        issuer_checks: the claim of this name; None if absent.
+        x, y, key, thumbprint: of the key in ``cnf``.
         hidden, emptied: as in ``ProcessedPayload``.
     """
 
@@ -60,18 +61,42 @@ class AcceptedCard(NamedTuple):
     subject: str
     issued_at: int
     expires_at: int
-    coordinates: tuple[str, str]
-    point: bytes
-    thumbprint: str
     vct: str
     not_before: int | None
-    audience: str | None
+    audience: tuple[str, ...]
     token_id: str | None
     card_format: str | None
-    status: Any
+    status: tuple[Any, ...]
     issuer_checks: Any
+    x: str
+    y: str
+    key: "NativeKey"
+    thumbprint: str
     hidden: int
     emptied: list[Place]
+
+
+class NativeKey(Protocol):
+    """A public key of P-256.
+
+    Attributes:
+        point: uncompressed.
+        thumbprint: RFC 7638, SHA-256.
+    """
+
+    @property
+    def point(self) -> bytes:
+        """Return the point."""
+        ...
+
+    @property
+    def thumbprint(self) -> str:
+        """Return the thumbprint."""
+        ...
+
+    def verifies(self, message: bytes, signature: bytes) -> bool | None:
+        """Whether the key made a signature, r and s, over a message."""
+        ...
 
 
 class NativeSigner(Protocol):
@@ -132,7 +157,7 @@ class SdJwt(Protocol):
 
     def accept(
         self,
-        point: bytes,
+        key: NativeKey,
         expired: float,
         begun: float,
         longest: float | None,
@@ -145,7 +170,7 @@ class SdJwt(Protocol):
         ``typ``, ``vct``, status and trust are the caller's. The claims ``REQUIRED`` are there.
 
         Args:
-            point: of the Issuer's key.
+            key: the Issuer's.
             expired: ``exp`` is later.
             begun: ``iat`` and ``nbf`` are not later.
             longest: the most seconds from ``iat`` to ``exp``.
@@ -202,12 +227,11 @@ class SdJwt(Protocol):
         interaction: str | None,
         signer: NativeSigner | None,
         /,
-    ) -> tuple[tuple[str, ...], str, str | None] | None:
+    ) -> tuple[tuple[str, ...], str] | None:
         """Bind chosen Disclosures to a challenge.
 
         Returns:
-            The Disclosures in the Issuer's order; the signing input of the KB-JWT, and its signature if there is a
-            signer.
+            The Disclosures in the Issuer's order; the KB-JWT, without its signature if there is no signer.
         """
         ...
 
@@ -221,18 +245,16 @@ class Template(Protocol):
 
     draws: list[int]
 
-    def write(
-        self, salts: bytes, header: str, names: list[tuple[bytes, bytes]], tail: bytes, signer: NativeSigner | None, /
-    ) -> tuple[str, str | None, tuple[str, ...]] | None:
-        """Write signing input, signature if there is a signer, and Disclosures.
 
-        Args:
-            salts: the drawn salts, concatenated.
-            header: the encoded header.
-            names: members in the clear that get another value, both as JSON.
-            tail: JSON of further members, with the closing brace.
-        """
-        ...
+WriteJob: TypeAlias = tuple[Template, bytes | None, str, list[tuple[bytes, bytes]], bytes]
+"""An SD-JWT to write.
+
+It has the template; the drawn salts, concatenated, or None if the kernel draws; the encoded header; members in the
+clear that get another value, both as JSON; and JSON of further members with the closing brace.
+"""
+Written: TypeAlias = tuple[str, tuple[str, ...], int]
+"""The Issuer-signed JWT, without its signature if there was no signer; Disclosures; and the characters of both without
+the signature."""
 
 
 def _decline(*_: object) -> None:
@@ -242,7 +264,7 @@ def _decline(*_: object) -> None:
 class _Declining:
     """The kernel's functions, without the kernel."""
 
-    read_jws = read_sd_jwt = read_point = verifies = queue = staticmethod(_decline)
+    split = read_jws = read_sd_jwt = read_key = queue = write = staticmethod(_decline)
 
 
 REQUIRED = frozenset({"iss", "sub", "iat", "exp", "cnf", "vct"})
@@ -259,14 +281,19 @@ except ImportError:
 
 KERNEL: str | None = getattr(_chosen, "__version__", None)
 """The version of the kernel that is in use, or None."""
+split: Callable[[str, int], tuple[str, tuple[str, ...], str | None] | None] = _chosen.split
+"""The Issuer-signed JWT of a compact SD-JWT, at most so many Disclosures, and a KB-JWT."""
 read_jws: Callable[[str, int], ReadJws | None] = _chosen.read_jws
 """Read a compact JWS in which arrays and objects nest no deeper than a number."""
-read_sd_jwt: Callable[[str, tuple[str, ...], int, int], SdJwt | None] = _chosen.read_sd_jwt
-"""Read an Issuer-signed JWT with its Disclosures, within a depth and a number of digests."""
-read_point: Callable[[str, str], tuple[bytes, str] | None] = _chosen.read_point
-"""The uncompressed point and the thumbprint of a P-256 key, from its coordinates as base64url."""
-verifies: Callable[[bytes, bytes, bytes], bool | None] = _chosen.verifies
-"""Whether a P-256 key, as its point, made a signature, r and s, over a message: point, message, signature."""
+read_sd_jwt: Callable[[str, tuple[str, ...], int, int, NativeKey | None], SdJwt | None] = _chosen.read_sd_jwt
+"""Read an Issuer-signed JWT with its Disclosures, within a depth and a number of digests.
+
+A key that is likely in ``cnf`` saves reading it.
+"""
+read_key: Callable[[str, str], NativeKey | None] = _chosen.read_key
+"""The P-256 key with these coordinates, in base64url."""
+write: Callable[[list[WriteJob], NativeSigner | None], list[Written] | None] = _chosen.write
+"""Write SD-JWTs in one call, and sign them if there is a signer."""
 queue: Callable[[], Queue | None] = _chosen.queue
 """An empty queue."""
 
@@ -277,7 +304,7 @@ def signer(private: Callable[[], bytes], point: bytes) -> NativeSigner | None:
     return made
 
 
-def template(describe: Callable[[], PartNode]) -> Template | None:
+def template(root: PartNode) -> Template | None:
     """Return the kernel's template of a plan, from the description of its root."""
-    made: Template | None = None if KERNEL is None else _chosen.template(describe())
+    made: Template | None = None if KERNEL is None else _chosen.template(root)
     return made

@@ -165,6 +165,7 @@ def check_issued(
     audience: str | None,
     cache: VerificationCache | None = None,
     batch: Batch | None = None,
+    likely: PublicKey | None = None,
 ) -> IssuedSdCard:
     """Apply RFC 9901 7.1 and the profile to an SD-Card, in order.
 
@@ -175,6 +176,7 @@ def check_issued(
         audience: the Verifier, which an ``aud`` claim must name; None for a Holder.
         cache: as for ``check_presentation``.
         batch: verifies the signature later.
+        likely: the key that ``cnf`` should have; another one is no mistake here.
 
     Raises:
         Refused: for the first rule that is broken.
@@ -187,16 +189,16 @@ def check_issued(
         issued = _check_again(known, acceptance, now, audience)
     else:
         limits = acceptance.limits
-        read = (
-            acceleration.read_sd_jwt(sd_jwt.issuer_jwt, sd_jwt.disclosures, limits.json_depth, limits.digests)
-            if batch is None
-            else batch.read()
-        )
-        made = None if read is None else _accept(read, sd_jwt, acceptance, now, audience, batch)
+        if batch is None:
+            native = None if likely is None else likely._native
+            read = acceleration.read_sd_jwt(*sd_jwt, limits.json_depth, limits.digests, native)
+        else:
+            read = batch.read()
+        made = None if read is None else _accept(read, sd_jwt, acceptance, now, audience, batch, likely)
         made = made or _check_rules(sd_jwt, acceptance, now, audience, cache, batch)
+        issued = made[2]
         if cache is not None:
-            cache.store(entry, made, _size_of(made.issued))
-        issued = made.issued
+            cache.store(entry, _CacheEntry(*made), _size_of(issued))
     required = acceptance.required_checks
     if required and (missing := missing_checks(issued.issuer_checks, required)):
         raise Refused.because(missing)
@@ -219,7 +221,8 @@ def _accept(
     now: Instant,
     audience: str | None,
     batch: Batch | None,
-) -> _CacheEntry | None:
+    likely: PublicKey | None,
+) -> tuple[JsonObject, PublicKey, IssuedSdCard] | None:
     """Check an SD-Card with the kernel. None: it declines, and Python decides.
 
     Raises:
@@ -229,25 +232,28 @@ def _accept(
     issuer, header = read.origin
     if header.get("typ") not in profile.accepted_types or not profile.required <= REQUIRED:
         return None
-    key = acceptance.issuers.key_for(issuer, header, now)
-    check_not_published(key, acceptance.published_keys, _KID)
+    key, published = acceptance.issuers.key_for(issuer, header, now), acceptance.published_keys
+    if key.thumbprint in published:
+        check_not_published(key, published, _KID)
     queue = None if batch is None else batch.queue
-    found = read.accept(key._point, now - skew, now + skew, acceptance.max_lifetime, audience, queue)
+    native = key._native
+    if native is None:
+        return None
+    found = read.accept(native, now - skew, now + skew, acceptance.max_lifetime, audience, queue)
     if found is None:
         return None
-    issuer, subject, issued_at, expires_at, coordinates, point, thumbprint, vct, *others, hidden, emptied = found
-    not_before, named, token_id, card_format, status, codes = others
+    vct, codes, x, y, key_in_cnf, thumbprint, hidden, emptied = found[4], *found[10:]
     if vct not in profile.accepted_vcts or not (codes is None or are_checks(codes)):
         return None
-    holder_key = p256_key(coordinates, point, thumbprint)
-    check_not_published(holder_key, acceptance.published_keys, _KEY)
-    processed = ReadPayload(read, sd_jwt.disclosures, hidden, frozenset(emptied))
-    audiences = () if named is None else (named,)
-    statuses = () if status is None else (status,)
-    of_card = not_before, audiences, token_id, card_format, statuses, None if codes is None else tuple(codes)
-    verified = VerifiedSdJwt(processed, sd_jwt)
-    issued = IssuedSdCard(issuer, subject, issued_at, expires_at, holder_key, vct, *of_card, verified)
-    return _CacheEntry(header, key, issued)
+    if likely is not None and likely.thumbprint == thumbprint:
+        holder_key = likely
+    else:
+        holder_key = p256_key(x, y, key_in_cnf, thumbprint)
+    if thumbprint in published:
+        check_not_published(holder_key, published, _KEY)
+    verified = VerifiedSdJwt(ReadPayload(read, sd_jwt.disclosures, hidden, emptied), sd_jwt)
+    issued = IssuedSdCard._make((*found[:4], holder_key, *found[4:10], codes and tuple(codes), verified))
+    return header, key, issued
 
 
 def _check_rules(
@@ -257,7 +263,7 @@ def _check_rules(
     audience: str | None,
     cache: VerificationCache | None,
     batch: Batch | None,
-) -> _CacheEntry:
+) -> tuple[JsonObject, PublicKey, IssuedSdCard]:
     """Apply every rule in order. The profile accepts ``vct`` (SDC-4, VC-3)."""
     profile, limits = acceptance.profile, acceptance.limits
     jws = parse_jws(sd_jwt.issuer_jwt, Part.ISSUER_HEADER, Part.ISSUER_JWT, limits.json_depth)
@@ -287,7 +293,7 @@ def _check_rules(
         issuer_checks=read_issuer_checks(claims) if ISSUER_CHECKS in claims else None,
         verified=VerifiedSdJwt(processed, sd_jwt),
     )
-    return _CacheEntry(jws.header, key, issued)
+    return jws.header, key, issued
 
 
 def _size_of(issued: IssuedSdCard) -> int:

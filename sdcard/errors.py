@@ -101,7 +101,8 @@ def first_findings(findings: Iterable[Finding]) -> list[Finding]:
     The search stops at the first error too many. The last finding kept then says that there are more.
     """
     room = {Level.ERROR: MOST_FINDINGS, Level.NOTE: MOST_FINDINGS}
-    kept, is_whole = list[Finding](), True
+    is_whole = True
+    kept: list[Finding] = []
     for finding in findings:
         kind = Level.ERROR if finding.level is Level.ERROR else Level.NOTE
         if room[kind]:

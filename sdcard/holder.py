@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from sdcard import acceleration
 from sdcard.acceptance import Acceptance, IssuedSdCard, card_members, check_issued
 from sdcard.cards.detect import format_of
 from sdcard.cards.model import Card
@@ -12,7 +12,7 @@ from sdcard.claim_request import ClaimRequest
 from sdcard.disclosable import Treatment, shows, treatments
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
-from sdcard.jose.jws import Signer, complete, native_signer, parse_jws
+from sdcard.jose.jws import Signer, native_signer, parse_jws, signed
 from sdcard.jose.keys import PublicKey
 from sdcard.key_binding import HEADERS, Challenge, bind
 from sdcard.limits import DEEPEST, Limits
@@ -57,11 +57,13 @@ class HeldSdCard:
         return self._issued.copied()
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(NamedTuple):
     """Disclosures of one SD-Card, each with its parents (R-77, R-79)."""
 
-    disclosures: tuple[str, ...] = field(repr=False)
+    disclosures: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return "Selection(…)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +98,14 @@ def accept_sd_card(
             7.1.
     """
     entry = (text, acceptance.limits)
-    known: SdJwt | None = cache.find(entry) if cache is not None and type(text) is str else None
+    known: SdJwt | None = None if cache is None or type(text) is not str else cache.find(entry)
     sd_jwt = known or parse_sd_jwt(text, acceptance.limits)
     if isinstance(sd_jwt, SdJwtWithKeyBinding):
         raise Refused(Rule.KB_UNEXPECTED, Where(Part.KB_JWT), "An Issuer sends no KB-JWT.")
-    issued = check_issued(sd_jwt, acceptance, check_instant(now), None, cache)
+    issued = check_issued(sd_jwt, acceptance, check_instant(now), None, cache, None, holder_key)
     for status in issued.status:
         parse_status(status)
-    if issued.holder_key != holder_key:
+    if issued.holder_key is not holder_key and issued.holder_key != holder_key:
         raise Refused(Rule.CNF_OTHER_KEY, Where(Part.ISSUER_JWT, ("cnf", "jwk")))
     if cache is not None and known is None:
         cache.store(entry, issued.verified.sd_jwt, _TEXT_BYTES + len(text))
@@ -139,7 +141,7 @@ def select_paths(held: HeldSdCard, paths: Iterable[ClaimPath]) -> Selection:
         paths = tuple(paths)
         numbers = processed.kernel.select([one.segments for one in paths])
         if numbers is not None:
-            return Selection(tuple([held.sd_jwt.disclosures[number] for number in numbers]))
+            return Selection(tuple(map(held.sd_jwt.disclosures.__getitem__, numbers)))
     claims = processed.claims
     wanted: set[Place] = set()
     for number, claim_path in enumerate(paths):
@@ -259,12 +261,24 @@ def present(
     Raises:
         Misuse: when the signer does not hold the key in ``cnf``, or the selection is from another SD-Card.
     """
-    if signer.public_key != held._issued.holder_key:
+    if signer.public_key.thumbprint != held._issued.holder_key.thumbprint:
         raise Misuse("the signer does not hold the key that the SD-Card is bound to")
     kernel = held._issued.verified.processed.kernel
-    bound = None if kernel is None or held.log_proof else _present(kernel, held, selection, challenge, signer, now)
-    if bound is not None:
-        return bound
+    if kernel is not None and held.log_proof is None:
+        native = native_signer(signer)
+        written = kernel.present(
+            held.sd_jwt.disclosures,
+            selection.disclosures,
+            HEADERS[signer.public_key.algorithm],
+            int(check_instant(now)),
+            challenge.audience,
+            challenge.nonce,
+            challenge.interaction_id,
+            native,
+        )
+        if written is not None:
+            kb_jwt = written[1] if native is not None else signed(written[1], signer)
+            return SdJwtWithKeyBinding(SdJwt(held.sd_jwt.issuer_jwt, written[0]), kb_jwt)
     entry = (held.sd_jwt, selection.disclosures)
     shown: tuple[SdJwt, str] | None = cache.find(entry) if cache is not None else None
     if shown is None:
@@ -274,31 +288,6 @@ def present(
             texts = (held.sd_jwt.issuer_jwt, *held.sd_jwt.disclosures)
             cache.store(entry, shown, _TEXT_BYTES + 2 * sum(map(len, texts)) + 100 * len(texts))
     return bind(*shown, challenge, signer, now, held.log_proof)
-
-
-def _present(
-    kernel: acceleration.SdJwt,
-    held: HeldSdCard,
-    selection: Selection,
-    challenge: Challenge,
-    signer: Signer,
-    now: Instant,
-) -> SdJwtWithKeyBinding | None:
-    """Present with the kernel; None if it declines."""
-    written = kernel.present(
-        held.sd_jwt.disclosures,
-        selection.disclosures,
-        HEADERS[signer.public_key.algorithm],
-        int(check_instant(now)),
-        challenge.audience,
-        challenge.nonce,
-        challenge.interaction_id,
-        native_signer(signer),
-    )
-    if written is None:
-        return None
-    shown, signing_input, signature = written
-    return SdJwtWithKeyBinding(SdJwt(held.sd_jwt.issuer_jwt, shown), complete(signing_input, signature, signer))
 
 
 def _select(held: HeldSdCard, wanted: set[Place]) -> Selection:

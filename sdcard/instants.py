@@ -42,6 +42,8 @@ def check_instant(value: object) -> Instant:
     Raises:
         Misuse: for another value, such as a bool or NaN.
     """
+    if type(value) is float and 0 <= value < _END:
+        return value
     if not is_instant(value):
         raise Misuse("an instant is a number of Unix seconds, from 1970 to 9999")
     return value

@@ -8,24 +8,23 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from typing import NamedTuple, TypeAlias
 
-from sdcard.acceleration import NativeSigner
 from sdcard.disclosable import Treatment
-from sdcard.encoding import JsonObject, check_containers
+from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant, check_instant
 from sdcard.issuer_checks import issuer_checks_claim
-from sdcard.jose.jws import InMemorySigner, Signer, complete, encode_header, join_signature, native_signer
+from sdcard.jose.jws import InMemorySigner, Signer, encode_header, join_signature
 from sdcard.jose.keys import PublicKey
-from sdcard.limits import DEFAULT_LIMITS, MOST_CONTAINERS, Limits
+from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.pairwise import code_of
 from sdcard.policy.context import ISSUING_STEP, Agreement
 from sdcard.policy.plan import DisclosurePlan
 from sdcard.profile import CNF, ISSUER_CHECKS, SD_ALG
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
-from sdcard.sdjwt.issuance import write_signing_input
+from sdcard.sdjwt.issuance import Job, write_all
 from sdcard.sdjwt.model import DIGESTS, SdJwt
 from sdcard.status_list import StatusReference
 
@@ -35,17 +34,7 @@ AGENT_ID = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 _AGENT_ID = re.compile(AGENT_ID)
 _URL = re.compile(r"https?://[^\s/?#]+[^\s]*")
 
-_CARD = Where(Part.CARD)
-_ROOM = 32_768
-"""Bytes that a presentation needs beside the signed and disclosed ones.
-
-These are two signatures of up to 6,170 characters (ML-DSA-87), a KB-JWT, and in a JSON form two bytes more for each
-Disclosure.
-"""
-
-_FEW = 4 * MOST_CONTAINERS
-"""Base64url characters that cannot contain too many arrays and objects: ``{},`` has three bytes."""
-
+_OTHER_KEY = "the signer does not hold the Issuer's key"
 DAY = 86_400
 DEFAULT_LIFETIME = ISSUING_STEP
 MAX_LIFETIME = 90 * DAY
@@ -130,16 +119,17 @@ def rounded_validity(now: Instant, lifetime: int = DEFAULT_LIFETIME, step: int |
     return Validity(start, start + steps * step, step)
 
 
-def _within(validity: Validity, agreement: Agreement) -> Validity:
-    """Cut a validity to the agreement; it ends on the common step."""
+def _within(validity: Validity, agreement: Agreement | None) -> Validity:
+    """Cut a validity to the agreement, if any; it ends on the common step."""
+    if agreement is None:
+        return validity
     end = agreement.last_end(validity.step)
     if end <= validity.issued_at:
         raise Misuse("the agreement ends before the first step of this validity: plan with the same step")
     return Validity(validity.issued_at, min(validity.expires_at, end), validity.step)
 
 
-@dataclass(frozen=True, slots=True)
-class SdCard:
+class SdCard(NamedTuple):
     """An issued SD-Card for its Holder: all Disclosures, no KB-JWT.
 
     Attributes:
@@ -154,7 +144,7 @@ class SdCard:
 
     sd_jwt: SdJwt
     context: str
-    discloses: tuple[str, ...] = field(repr=False)
+    discloses: tuple[str, ...]
     holder_key: PublicKey
     validity: Validity
     status: StatusReference | None
@@ -162,6 +152,9 @@ class SdCard:
 
     def __str__(self) -> str:
         return str(self.sd_jwt)
+
+    def __repr__(self) -> str:
+        return f"SdCard(context={self.context!r}, subject={self.subject!r}, …)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +179,7 @@ class PreparedSdCard:
         """
         if not self.issuer_key.verifies(self.signing_input, signature):
             raise Misuse("the signature is not a JOSE signature of the Issuer over this SD-Card")
-        sd_jwt = SdJwt(join_signature(self.signing_input, signature), self.disclosures)
-        return SdCard(sd_jwt, self.context, self.discloses, self.holder_key, self.validity, self.status, self.subject)
+        return self._with(signature)
 
     def signed_by(self, signer: Signer) -> SdCard:
         """Sign the SD-Card, and verify a signature of another process.
@@ -199,6 +191,9 @@ class PreparedSdCard:
         signature = signer.sign(self.signing_input)
         if type(signer) is not InMemorySigner or signer.public_key != self.issuer_key:
             return self.complete(signature)
+        return self._with(signature)
+
+    def _with(self, signature: bytes) -> SdCard:
         sd_jwt = SdJwt(join_signature(self.signing_input, signature), self.disclosures)
         return SdCard(sd_jwt, self.context, self.discloses, self.holder_key, self.validity, self.status, self.subject)
 
@@ -236,51 +231,31 @@ def prepare_sd_card(
             SD-Card; ``key.bound-elsewhere`` for the Issuer's own key.
         Misuse: for a malformed ``agent_id``, and for a profile that requires a claim that is not written here.
     """
-    signing_input, _, disclosures, validity = _prepare(
-        issuer, plan, agent_id, holder_key, validity, salts, status, checks, limits
-    )
-    return PreparedSdCard(
-        signing_input.encode("ascii"),
-        disclosures,
-        issuer.key,
-        plan.context,
-        plan.discloses,
-        holder_key,
-        validity,
-        status,
-        f"agent:{agent_id}",
-    )
+    order = plan, agent_id, holder_key, _within(validity, plan.agreement), status
+    return _prepared(issuer, [order], salts, checks, limits)[0]
 
 
-def _prepare(
-    issuer: Issuer,
-    plan: DisclosurePlan,
-    agent_id: str,
-    holder_key: PublicKey,
-    validity: Validity,
-    salts: SaltSource,
-    status: StatusReference | None,
-    checks: tuple[str, ...] | None,
-    limits: Limits,
-    signer: NativeSigner | None = None,
-) -> tuple[str, str | None, tuple[str, ...], Validity]:
-    """Build the signing input, perhaps a signature, the Disclosures, and the validity."""
+_Order: TypeAlias = tuple[DisclosurePlan, str, PublicKey, Validity, StatusReference | None]  # the agent's id is second
+
+
+def _job(issuer: Issuer, checks: tuple[str, ...] | None, order: _Order) -> Job:
+    """Return what is written for an SD-Card."""
+    plan, agent_id, holder_key, validity, status = order
     if not isinstance(agent_id, str) or not _AGENT_ID.fullmatch(agent_id):
         raise Misuse("an agent id is 1 to 128 letters, digits, `.`, `_` and `-`")
     key, profile = issuer.key, plan.profile
-    if holder_key == key:
+    if holder_key.thumbprint == key.thumbprint:
         raise Refused(Rule.KEY_BOUND_ELSEWHERE, Where(Part.KEY), "This is the Issuer's own key.")
-    if plan.agreement is not None:
-        validity = _within(validity, plan.agreement)
+    algorithm = DIGESTS[key.algorithm]
     claims: JsonObject = {
         "iss": issuer.identifier,
         "sub": f"agent:{agent_id}",
         "iat": validity.issued_at,
         "exp": validity.expires_at,
         "vct": profile.vct,
-        CNF: {"jwk": {**holder_key.to_jwk()}},
+        CNF: {"jwk": {**holder_key._jwk}},
         "card_format": plan.card_format,
-        SD_ALG: DIGESTS[key.algorithm],
+        SD_ALG: algorithm,
     }
     if status is not None:
         claims["status"] = status.to_claim()
@@ -288,39 +263,30 @@ def _prepare(
         claims[ISSUER_CHECKS] = issuer_checks_claim(checks)
     if not claims.keys() >= profile.required:
         _check_complete(profile.required - claims.keys(), plan)
-    code = code_of(agent_id)
-    signing_input, signature, disclosures = write_signing_input(
-        plan.root,
-        plan.templates,
-        DIGESTS[key.algorithm],
-        salts,
-        plan.policy.padded_size,
-        issuer.encoded_header(profile.typ),
-        {} if code is None else dict.fromkeys(plan.names_agent, code),  # the pairwise id instead of the agent's own
-        claims,
-        signer,
+    code = code_of(agent_id) if plan.names_agent else None  # the pairwise id instead of the agent's own
+    names = {} if code is None else dict.fromkeys(plan.names_agent, code)
+    of_plan = plan.root, plan.templates, algorithm, plan.policy.padded_size
+    return *of_plan, issuer.encoded_header(profile.typ), names, claims
+
+
+def _prepared(
+    issuer: Issuer, orders: list[_Order], salts: SaltSource, checks: tuple[str, ...] | None, limits: Limits
+) -> tuple[PreparedSdCard, ...]:
+    """Write the signing inputs of SD-Cards."""
+    written = write_all([_job(issuer, checks, order) for order in orders], salts, limits)
+    return tuple(
+        PreparedSdCard(
+            *(text.encode("ascii"), given, issuer.key, plan.context, plan.discloses, key, within, status),
+            f"agent:{one}",
+        )
+        for (plan, one, key, within, status), (text, given, _) in zip(orders, written, strict=True)
     )
-    _check_size(signing_input, disclosures, limits)
-    return signing_input, signature, disclosures, validity
 
 
 def _check_complete(others: frozenset[str], plan: DisclosurePlan) -> None:
     """Require that the card shows the claims that only the card can provide."""
-    lacking = [name for name in others if plan.root.members.get(name, (None,))[0] is not Treatment.PLAIN]
-    if lacking:
+    if lacking := [name for name in others if plan.root.members.get(name, (None,))[0] is not Treatment.PLAIN]:
         raise Misuse(f"the profile requires claims that this SD-Card would lack: {', '.join(sorted(lacking))}")
-
-
-def _check_size(signing_input: str, disclosures: Sequence[str], limits: Limits) -> None:
-    if len(disclosures) > limits.disclosures:
-        raise Refused(Rule.LIMIT_DISCLOSURES, _CARD, f"An SD-Card has at most {limits.disclosures} Disclosures.")
-    size = len(signing_input) + sum(map(len, disclosures)) + len(disclosures)
-    if size > limits.presentation_bytes - _ROOM:
-        raise Refused(Rule.LIMIT_BYTES, _CARD, "The SD-Card of this card would be too large to present.")
-    if size > _FEW:
-        for text in (signing_input.partition(".")[2], *disclosures):
-            if len(text) > _FEW:
-                check_containers(text, _CARD, limits.json_depth)
 
 
 def issue_sd_card(
@@ -336,13 +302,12 @@ def issue_sd_card(
     checks: tuple[str, ...] | None = None,
 ) -> SdCard:
     """Prepare and sign an SD-Card in one step. Arguments as in ``prepare_sd_card``."""
-    if signer.public_key != issuer.key:
-        raise Misuse("the signer does not hold the Issuer's key")
-    signing_input, signature, disclosures, validity = _prepare(
-        issuer, plan, agent_id, holder_key, validity, salts, status, checks, DEFAULT_LIMITS, native_signer(signer)
-    )
-    sd_jwt = SdJwt(complete(signing_input, signature, signer), disclosures)
-    return SdCard(sd_jwt, plan.context, plan.discloses, holder_key, validity, status, f"agent:{agent_id}")
+    if signer.public_key.thumbprint != issuer.key.thumbprint:
+        raise Misuse(_OTHER_KEY)
+    validity = _within(validity, plan.agreement)
+    job = _job(issuer, checks, (plan, agent_id, holder_key, validity, status))
+    [(text, given, _)] = write_all([job], salts, DEFAULT_LIMITS, signer)
+    return SdCard(SdJwt(text, given), plan.context, plan.discloses, holder_key, validity, status, f"agent:{agent_id}")
 
 
 def prepare_batch(
@@ -370,6 +335,46 @@ def prepare_batch(
         Refused: ``key.repeated``, at the number of the second key, because a key identifies its Holder (RFC 9901 10.1).
         Misuse: for the wrong number of statuses or ids, or equal statuses (TSL-20).
     """
+    return _prepared(issuer, _orders(plans, agent_id, holder_keys, validity, statuses), salts, checks, limits)
+
+
+def issue_batch(
+    issuer: Issuer,
+    plans: Sequence[DisclosurePlan],
+    signer: Signer,
+    *,
+    agent_id: str | Sequence[str],
+    holder_keys: Sequence[PublicKey],
+    validity: Validity,
+    salts: SaltSource,
+    statuses: Sequence[StatusReference] = (),
+    checks: tuple[str, ...] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> tuple[SdCard, ...]:
+    """Prepare and sign a Batch, in one call of the kernel if it is in use.
+
+    It takes and refuses what ``prepare_batch`` does. A signature of another process is verified.
+    """
+    if signer.public_key.thumbprint != issuer.key.thumbprint:
+        raise Misuse(_OTHER_KEY)
+    orders = _orders(plans, agent_id, holder_keys, validity, statuses)
+    if type(signer) is not InMemorySigner:
+        return tuple(prepared.signed_by(signer) for prepared in _prepared(issuer, orders, salts, checks, limits))
+    written = write_all([_job(issuer, checks, order) for order in orders], salts, limits, signer)
+    return tuple(
+        SdCard(SdJwt(text, given), plan.context, plan.discloses, key, within, status, f"agent:{one}")
+        for (plan, one, key, within, status), (text, given, _) in zip(orders, written, strict=True)
+    )
+
+
+def _orders(
+    plans: Sequence[DisclosurePlan],
+    agent_id: str | Sequence[str],
+    holder_keys: Sequence[PublicKey],
+    validity: Validity,
+    statuses: Sequence[StatusReference],
+) -> list[_Order]:
+    """Return the orders of a Batch."""
     seen: set[str] = set()
     for number, key in enumerate(holder_keys):
         if key.thumbprint in seen:
@@ -381,11 +386,8 @@ def prepare_batch(
     ids = [agent_id] * len(pairs) if isinstance(agent_id, str) else agent_id
     if len(ids) != len(pairs):
         raise Misuse("a Batch has one id for all its SD-Cards, or one for each")
-    prepare = partial(prepare_sd_card, issuer, validity=validity, salts=salts, checks=checks, limits=limits)
-    return tuple(
-        prepare(plan, agent_id=one, holder_key=key, status=status)
-        for (plan, key), one, status in zip(pairs, ids, statuses or itertools.repeat(None, len(pairs)), strict=True)
-    )
+    of_cards = zip(pairs, ids, statuses or itertools.repeat(None, len(pairs)), strict=True)
+    return [(plan, one, key, _within(validity, plan.agreement), status) for (plan, key), one, status in of_cards]
 
 
 def linkable_by(cards: Sequence[SdCard | PreparedSdCard]) -> tuple[str, ...]:

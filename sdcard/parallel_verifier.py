@@ -224,7 +224,7 @@ class _Work:
 
     def finish(self) -> tuple[list[bool], list[bool]]:
         """Return whether each signature is valid: of the queue, and of those noted."""
-        queued = list[bool]()
+        queued: list[bool] = []
         if self.queue is not None:
             self.queue.work()
             _join(self._helpers)

@@ -120,7 +120,8 @@ def match_entries(
         together: places that are shown with their parent.
         carriers: places with the Disclosures that show them.
     """
-    asked, beyond = dict[tuple[int, Chain], None](), set[str]()
+    asked: dict[tuple[int, Chain], None] = {}
+    beyond: set[str] = set()
     root = _trie(entries, together)
     waiting: list[tuple[Any, dict[Any, Any], Chain, list[PathNode], int, int]] = [
         (members, _tree(carriers), (), [root], 0, 0)

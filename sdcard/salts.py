@@ -11,7 +11,10 @@ SALT_BYTES = 16
 
 
 class SaltSource(Protocol):
-    """A source of fresh, independent, unpredictable bytes (RFC 9901 9.3, R-32)."""
+    """A source of fresh, independent, unpredictable bytes (RFC 9901 9.3, R-32).
+
+    The source of the operating system has ``of_system = True``: then the kernel may draw, from its own generator.
+    """
 
     def draw(self, count: int) -> bytes:
         """Draw ``count`` salts of ``SALT_BYTES`` bytes, concatenated."""

@@ -95,7 +95,7 @@ class TrustedIssuers:
             Misuse: when ``header`` is not an object, or ``now`` not an instant.
         """
         check_instant(now)
-        if not isinstance(header, dict | Mapping):
+        if type(header) is not dict and not isinstance(header, Mapping):
             raise Misuse("a header is an object")
         keys = self.keys.get(issuer) if isinstance(issuer, str) else None
         if keys is None:
@@ -157,8 +157,9 @@ def read_trusted_issuers(document: JsonObject) -> TrustedIssuers:
             Rule.TRUST_MALFORMED, where, "A trust document is an object with a member `issuers`, of one Issuer or more."
         )
     left_out: list[Finding] = []
-    keys, status_keys = dict[str, KeySet[PublicKey]](), dict[str, KeySet[PublicKey]]()
-    roots = dict[str, CertificateRoots]()
+    keys: dict[str, KeySet[PublicKey]] = {}
+    status_keys: dict[str, KeySet[PublicKey]] = {}
+    roots: dict[str, CertificateRoots] = {}
     for issuer, entry in issuers.items():
         here = where.within("issuers", issuer)
         try:

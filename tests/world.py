@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 import pytest
@@ -284,7 +283,7 @@ class WorldIssuer:
 
     def sign_again(self, sd_jwt: SdJwt, changes: Mapping[str, Any]) -> SdJwt:
         """The same SD-JWT with altered claims."""
-        return replace(sd_jwt, issuer_jwt=self.sign(changed(payload_of(sd_jwt), changes)))
+        return sd_jwt._replace(issuer_jwt=self.sign(changed(payload_of(sd_jwt), changes)))
 
     def header(self) -> JsonObject:
         return {"alg": "ES256", "typ": SD_CARD.typ, "kid": self.signer.public_key.thumbprint}
@@ -399,7 +398,7 @@ class World:
 
 def with_disclosures(sd_jwt: SdJwt, disclosures: Sequence[str]) -> SdJwt:
     """Other Disclosures, or the same in another order."""
-    return replace(sd_jwt, disclosures=tuple(disclosures))
+    return sd_jwt._replace(disclosures=tuple(disclosures))
 
 
 def tampered(disclosure: str) -> str:

@@ -179,7 +179,8 @@ def _read_keys(document: Mapping[str, Any], terms: Terms) -> tuple[HolderKey, ..
     single, several = given.public_key, given.public_keys
     if (single is None) is (several is None):
         raise Refused(Rule.REQUEST, REQUEST.within("public_key"), "Give exactly one of public_key and public_keys.")
-    found, keys = _Findings(), list[HolderKey]()
+    found = _Findings()
+    keys: list[HolderKey] = []
     placed = [(jwk, REQUEST.within("public_keys", number)) for number, jwk in enumerate(several or [])]
     for jwk, where in placed if single is None else [(single, REQUEST.within("public_key"))]:
         key = found.attempt(_read_key, jwk, where, terms)
@@ -281,7 +282,9 @@ def _read_plans(document: Mapping[str, Any], card: Card | None, terms: Terms) ->
     Without a card to plan for, only the contexts are checked.
     """
     asked = read_section(Contexts, document).disclosure_contexts
-    found, plans, seen = _Findings(), list[DisclosurePlan](), set[tuple[str, str | None]]()
+    found = _Findings()
+    plans: list[DisclosurePlan] = []
+    seen: set[tuple[str, str | None]] = set()
     for number, one in enumerate(asked):
         where = _CONTEXTS.within(number)
         partner = None if one.partner is None else Partner(one.partner, terms.now, terms.step)

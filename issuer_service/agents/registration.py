@@ -30,11 +30,12 @@ from issuer_service.routes import show_findings
 from issuer_service.settings import ProofPolicy
 from issuer_service.status.records import CardRow, StatusRow, StatusTaken
 from issuer_service.status.repository import free_statuses
+from sdcard import issuer as issuing
 from sdcard.cards.model import Card
 from sdcard.encoding import JsonObject, encode_json
 from sdcard.errors import Refused
 from sdcard.instants import Instant
-from sdcard.issuer import Issuer, SdCard, issuing_step, linkable_by, prepare_batch, rounded_validity
+from sdcard.issuer import Issuer, SdCard, issuing_step, linkable_by, rounded_validity
 from sdcard.jose.jws import InMemorySigner
 from sdcard.policy.plan import DisclosurePlan
 from sdcard.rules import Rule
@@ -211,9 +212,10 @@ def issue_batch(
     signer = keys.signer(KeyUse.CARDS)
     asked: Any = registration.contexts  # a partner is named as requested, whether or not an agreement holds
     audiences = [Audience(one["context"], one.get("partner", "")) for one in asked]
-    prepared = prepare_batch(
+    cards = issuing.issue_batch(
         Issuer(container.issuer_url, signer.public_key),
         registration.plans,
+        signer,
         agent_id=[subjects.id_of(registration.agent_id, one) for one in audiences for _ in registration.keys],
         holder_keys=[holder.key for holder in registration.keys],
         validity=rounded_validity(now, container.lifetime),
@@ -222,7 +224,6 @@ def issue_batch(
         checks=checks_of(change.possession),
         limits=container.limits,
     )
-    cards = [one.signed_by(signer) for one in prepared]
     batch_id = container.salts.draw(1).hex()
     row = _row(
         caller,

@@ -165,7 +165,8 @@ def record_registrations(connection: Connection, news: Sequence[RegistrationRow]
     Raises:
         Refused, StatusTaken, KeyNotInUse: as ``record_registration``, for any of them.
     """
-    known, written = find_registered(connection, [new.agent_id for new in news]), list[RegistrationRow]()
+    known = find_registered(connection, [new.agent_id for new in news])
+    written: list[RegistrationRow] = []
     for new in news:
         if known.get(new.agent_id) != registered_as(new):
             known[new.agent_id] = registered_as(new)
@@ -183,7 +184,8 @@ def write_all(connection: Connection, news: Sequence[RegistrationRow], secret: b
     Several registrations revoke nothing.
     """
     places, postings = discovery.posted(secret, {new.agent_id: new for new in news}.values())  # the last of an agent
-    claimed, revoked = list[tuple[Row, list[str]]](), 0
+    revoked = 0
+    claimed: list[tuple[Row, list[str]]] = []
     for new in news:
         agent, is_new = _claim_agent(connection, new)
         claimed.append((agent, _claim_keys(connection, new)))
@@ -192,7 +194,7 @@ def write_all(connection: Connection, news: Sequence[RegistrationRow], secret: b
         if new.supersedes is Supersedes.REVOKE:  # after what is being renewed for discovery was waited for
             revoked += statuses.revoke_all(connection, new.agent_id, new.at, new.public_at)
     assert len(news) == 1 or not revoked, "of two of one agent, the second would have to revoke the first"
-    changed = dict[str, list[Row]]()
+    changed: dict[str, list[Row]] = {}
     for kid in sorted({new.kid for new in news}):
         until = max(c.expires_at for new in news if new.kid == kid for c in new.cards)
         changed.setdefault("registry_keys", []).extend(keys.record_key_use(connection, kid, until))

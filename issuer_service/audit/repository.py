@@ -97,7 +97,8 @@ def append_all(connection: Connection, entries: Sequence[AuditRow]) -> None:
     if not found:
         raise _no_head()
     sequence, digest, key = found[0]
-    head, records = Head(sequence, digest), list[JsonObject]()
+    head = Head(sequence, digest)
+    records: list[JsonObject] = []
     for entry in entries:
         records.append(chain_record(content_of(entry, key), head))
         head = Head(head.sequence + 1, str(records[-1]["digest"]))

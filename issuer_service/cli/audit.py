@@ -242,7 +242,8 @@ def read_checkpoints(files: Sequence[Path], keys: Mapping[str, PublicKey]) -> li
 
     Refuse a checkpoint that does not verify: it could be the one that proves a change.
     """
-    found, refused = list[Checkpoint](), list[Finding]()
+    found: list[Checkpoint] = []
+    refused: list[Finding] = []
     for file in files:
         with file.open("rb") as opened:
             for number, line in enumerate(read_lines(opened, MOST_BYTES), 1):

@@ -3,7 +3,7 @@
 import signal
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -84,13 +84,13 @@ def _tampered_disclosure(setup: AttackSetup) -> Attempt:
     assert isinstance(array, list)
     changed = encode_base64url(encode_json([*array[:-1], "https://attacker.example"]))
     challenge = setup.ask()
-    return Attempt(setup.bind(replace(setup.held.sd_jwt, disclosures=(changed, *rest)), challenge), challenge)
+    return Attempt(setup.bind(setup.held.sd_jwt._replace(disclosures=(changed, *rest)), challenge), challenge)
 
 
 def _foreign_disclosure(setup: AttackSetup) -> Attempt:
     mixed = (*setup.held.sd_jwt.disclosures, setup.other.sd_jwt.disclosures[0])
     challenge = setup.ask()
-    return Attempt(setup.bind(replace(setup.held.sd_jwt, disclosures=mixed), challenge), challenge)
+    return Attempt(setup.bind(setup.held.sd_jwt._replace(disclosures=mixed), challenge), challenge)
 
 
 def _stripped_key_binding(setup: AttackSetup) -> Attempt:

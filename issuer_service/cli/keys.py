@@ -42,7 +42,8 @@ def list_keys(database_url: DatabaseUrl = None, config: ConfigFile = None, as_js
     from issuer_service.keys.repository import KeyState, read_keys
     from issuer_service.keys.ring import is_published
 
-    now, shown = SystemClock().now(), list[dict[str, Any]]()
+    now = SystemClock().now()
+    shown: list[dict[str, Any]] = []
     settings = read_settings(config, database_url=database_url)
     for row in _on_database(lambda database: database.read(read_keys), settings):
         until = row.signs_until if row.state is KeyState.RETIRED else None

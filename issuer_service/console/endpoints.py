@@ -85,7 +85,7 @@ async def card_says(container: Container, caller: Caller, agent_id: str) -> tupl
     asked: dict[str, tuple[ClaimPath, ...]] = {what: (ClaimPath((name,)),) for what, name in _TEXTS.items()}
     asked |= {what: tuple(facts.get(fact, ())) for what, fact in _FACTS.items()}
     asked["More about it"] = _ABOUT
-    said = list[Said]()
+    said: list[Said] = []
     for what, paths in asked.items():
         texts = [text for path in paths for _, text in path.parts(document) if isinstance(text, str)]
         if texts:

@@ -160,7 +160,8 @@ def read_page(connection: Connection, table: Table, asked: Select[Any], count: i
 
     Unreadable rows are skipped, and the page is filled with later rows.
     """
-    found, seen = list[_T](), 0
+    seen = 0
+    found: list[_T] = []
     while len(found) < count:
         wanted = count - len(found)
         rows = fetch_as_stored(connection, asked.limit(wanted).offset(seen))
@@ -188,7 +189,7 @@ def read_rows(table: Table, rows: list[RowMapping], read: Read[_T]) -> tuple[_T,
 
     The others are in the log, by the name in their first column.
     """
-    found = list[_T]()
+    found: list[_T] = []
     for row in rows:
         with contextlib.suppress(Refused):
             found.append(read_row(table, row, lambda values: read(_checked(values))))

@@ -127,7 +127,9 @@ def read_discovery(body: bytes, depth: int) -> ParsedDiscovery:
         Refused: ``request.malformed``, with all places; as ``parse_json_object``.
     """
     request = read_section(DiscoveryRequest, parse_json_object(body, REQUEST, depth))
-    query, terms, empty = request.query, set[Term](), list[Place]()
+    query = request.query
+    terms: set[Term] = set()
+    empty: list[Place] = []
     named = query.model_fields_set
     for criterion in [one for one in _CRITERIA if one in named]:
         for text, place in _texts(criterion, getattr(query, criterion)):
@@ -224,7 +226,8 @@ async def _fresh_page(container: Container, caller: Caller, query: DiscoveryQuer
         Refused: ``signer.unavailable`` or ``store.unavailable``, when no agent of the page is left.
     """
     page = await _find(container, caller, query)
-    failed, outage = frozenset[int](), None
+    outage = None
+    failed: frozenset[int] = frozenset()
     for _ in range(_ATTEMPTS):
         decided = decided_by(container, await container.keys.current())
         if {row.position for row in _due(page, decided, now)} <= failed:

@@ -165,7 +165,7 @@ def renew(connection: Connection, secret: bytes, renewals: Sequence[RenewalRow])
     """Replace SD-Cards of agents that have not changed since the new ones were made."""
     renewed = [(one, row) for one in sorted(renewals, key=_by_position) if (row := _renew(connection, secret, one))]
     issued = [(one, one.issued) for one, _ in renewed if one.issued]
-    noted = list[Row]()
+    noted: list[Row] = []
     for kid in sorted({one.kid for one, _ in issued}):
         last = max(made.card.expires_at for one, made in issued if one.kid == kid)
         noted += keys.record_key_use(connection, kid, last)
@@ -174,7 +174,7 @@ def renew(connection: Connection, secret: bytes, renewals: Sequence[RenewalRow])
         statuses.claim_statuses(connection, [made.card for _, made in issued])
         connection.execute(insert(cards), added)
     by_digest = {row["digest"]: row for row in added}
-    entries = list[AuditRow]()
+    entries: list[AuditRow] = []
     for one, row in renewed:
         rows: dict[str, list[Row]] = {"discovery_cards": [row]}
         if one.issued:

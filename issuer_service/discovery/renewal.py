@@ -144,7 +144,8 @@ def _renew_all(
     """
     failures.positions.clear()
     failures.not_tried.clear()
-    rows, outages = list[RenewalRow](), 0
+    outages = 0
+    rows: list[RenewalRow] = []
     for source, status in zip(sources, statuses, strict=True):
         if outages > 1:
             failures.skip(source.position)

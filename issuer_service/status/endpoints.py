@@ -70,7 +70,7 @@ def prefers_gzip(accepted: Sequence[str]) -> bool:
     client that accepts neither gets the list without a coding, because a Verifier without the list refuses every
     SD-Card.
     """
-    weights = dict[str, float]()
+    weights: dict[str, float] = {}
     for entry in ",".join(accepted).lower().split(","):
         coding, _, parameter = (part.strip() for part in entry.partition(";"))
         weight = _WEIGHT.fullmatch(parameter)

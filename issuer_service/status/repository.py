@@ -138,7 +138,7 @@ async def free_statuses(database: Database, count: int, salts: SaltSource, at: i
 
     Each is drawn from all open lists with equal probability. At worst about half of the drawn entries are free.
     """
-    free = dict[StatusRow, None]()
+    free: dict[StatusRow, None] = {}
     while len(free) < count:
         drawn = _draw(salts, min(2 * (count - len(free)), AT_ONCE))
         lists, taken = await _open_lists(database, drawn)

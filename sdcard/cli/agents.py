@@ -271,7 +271,7 @@ def list_agents(registry: RegistryAddress, token_file: TokenFile = None, as_json
 
     Example: sdcard agents list --registry https://registry.example
     """
-    left_out = list[str]()
+    left_out: list[str] = []
     found = list(connect(registry, token_file).agents(left_out.append))
     if as_json:
         print_json({"agents": [asdict(one) for one in found], **({"left_out": left_out} if left_out else {})})

@@ -143,7 +143,7 @@ def verify_page(answer: "Discovered", expectations: Expectations) -> Page:
     Raises:
         Refused: for every agent, if the page has agents and none of them verifies.
     """
-    cards = list[tuple["FoundAgent", VerifiedCard]]()
+    cards: list[tuple[FoundAgent, VerifiedCard]] = []
     left_out = [
         Finding(Rule.SD_JWT_FORMAT, Where(Part.REGISTRY, (place,)), "The entry is not of the documented shape.")
         for place in answer.left_out

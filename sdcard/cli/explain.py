@@ -301,7 +301,7 @@ def _explain_status(steps: _Steps, claims: JsonObject | None, status: Status, no
 
 def _comparisons(claims: Any, kb: JsonObject | None, expectations: Expectations, now: Instant) -> list[Comparison]:
     expected = expectations.key_binding
-    found = list[Comparison]()
+    found: list[Comparison] = []
     if claims is not None:
         trusted = ", ".join(expectations.issuers.keys)
         found.append(Comparison("issuer", _shown(claims.get("iss")), f"one of: {trusted}"[:_MOST]))
@@ -362,7 +362,8 @@ def describe_explanation(explanation: Explanation) -> dict[str, Any]:
 
 def show_explanation(explanation: Explanation) -> None:
     """Show an explanation as tables."""
-    out, rows = console(), list[tuple[Text, ...]]()
+    out = console()
+    rows: list[tuple[Text, ...]] = []
     for step in explanation.steps:
         by_outcome: dict[Outcome, list[str]] = {}
         for rule, outcome in step.outcomes():

@@ -223,7 +223,7 @@ def linkability(
     """Say which values SD-Cards or presentations share."""
     sources = [first, second, *(more or ())]
     moment = None if received is None else parse_instant(received, "--received")
-    texts = list[str]()
+    texts: list[str] = []
     with progress("read", len(sources)) as tell:
         for source in sources:
             texts.append(_read(source))

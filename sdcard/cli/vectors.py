@@ -35,7 +35,8 @@ def check(
     Example: sdcard vectors check vectors/sd-jwt vectors/key-binding
     """
     passed, failed = Counter[str](), Counter[str]()
-    failures, read = list[dict[str, str]](), 0
+    read = 0
+    failures: list[dict[str, str]] = []
     files = list(_files(directories or [Path("vectors")]))
     with progress("vectors", len(files)) as tell:
         for number, file in enumerate(files, 1):

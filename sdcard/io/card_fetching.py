@@ -184,7 +184,8 @@ async def _find(
     At most seven addresses of one origin are tried (A2A 8.2). A well-known address with another document is skipped. An
     invalid SD-Card at an address is refused, whatever later addresses have.
     """
-    places, wrong = _places(url), list[Finding]()
+    places = _places(url)
+    wrong: list[Finding] = []
     for place in places:
         of_agent = token if place.startswith(url.rstrip("/")) else None
         challenge = _ask(place, now, challenges)

@@ -149,7 +149,8 @@ def read_entries(value: object, read: Callable[[Any], _Entry], name: str) -> tup
     Raises:
         TypeError: when there is no list, or only malformed entries.
     """
-    good, left_out = list[_Entry](), list[str]()
+    good: list[_Entry] = []
+    left_out: list[str] = []
     for number, one in enumerate(as_list(value)):
         try:
             good.append(read(one))

@@ -31,6 +31,8 @@ class SystemClock:
 class SystemSalts:
     """The operating system's generator; safe across forks, because it has no state."""
 
+    of_system = True
+
     def draw(self, count: int) -> bytes:
         """Draw ``count`` fresh salts."""
         return os.urandom(SALT_BYTES * count)

@@ -40,7 +40,7 @@ class InMemorySigner:
         self._key = key
         self.public_key = public_key(key.public_key())
         self._parameters = EC_PARAMETERS.get(self.public_key.algorithm)
-        self._native = _native_signer(key, self.public_key._point)
+        self._native = _native_signer(key, self.public_key._native)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Refuse to be pickled, so that the private key stays in this process."""
@@ -72,11 +72,11 @@ def native_signer(signer: Signer) -> acceleration.NativeSigner | None:
     return signer._native if type(signer) is InMemorySigner else None
 
 
-def _native_signer(key: object, point: bytes) -> acceleration.NativeSigner | None:
+def _native_signer(key: object, public: acceleration.NativeKey | None) -> acceleration.NativeSigner | None:
     """Return the kernel's signer of a P-256 key; None if it declines."""
-    if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
+    if public is None or not isinstance(key, ec.EllipticCurvePrivateKey):
         return None
-    return acceleration.signer(lambda: key.private_numbers().private_value.to_bytes(_P256_BYTES, "big"), point)
+    return acceleration.signer(lambda: key.private_numbers().private_value.to_bytes(_P256_BYTES, "big"), public.point)
 
 
 def _r_and_s(der: bytes, size: int) -> bytes:
@@ -232,6 +232,6 @@ def join_signature(signing_input: bytes, signature: bytes) -> str:
     return f"{signing_input.decode('ascii')}.{encode_base64url(signature)}"
 
 
-def complete(signing_input: str, signature: str | None, signer: Signer) -> str:
-    """Append a signature to the signed text. Without one, the signer makes it."""
-    return f"{signing_input}.{signature or encode_base64url(signer.sign(signing_input.encode('ascii')))}"
+def signed(signing_input: str, signer: Signer) -> str:
+    """Sign a text; the result is a compact JWS."""
+    return f"{signing_input}.{encode_base64url(signer.sign(signing_input.encode('ascii')))}"

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from sdcard import acceleration
+from sdcard.acceleration import NativeKey
 from sdcard.encoding import decode_base64url, encode_base64url, encode_json, frozen
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.jose import algorithms as key_types
@@ -32,8 +33,7 @@ LIBRARY_FAILS = (
 """Errors that ``cryptography`` raises when it cannot make a key or verify a signature."""
 _RawKey: TypeAlias = ed25519.Ed25519PublicKey | key_types.MlDsaPublicKey
 _Key: TypeAlias = ec.EllipticCurvePublicKey | _RawKey
-_UNCOMPRESSED = b"\4"
-"""How a point begins that has both coordinates (SEC 1 2.3.3)."""
+_ES256 = SignatureAlgorithm.ES256
 _KEY_BYTES = 4_000
 """Size of a key with the memory that OpenSSL allocates for it."""
 
@@ -92,8 +92,8 @@ class PublicKey:
     _jwk: Mapping[str, str] = field(repr=False)
     _key: _Key | None = field(repr=False)
     """None for a key that the kernel read: ``cryptography`` gets it when the kernel declines a signature."""
-    _point: bytes = field(default=b"", repr=False)
-    """Uncompressed, of a key on a curve."""
+    _native: NativeKey | None = field(default=None, repr=False)
+    """The same key in the kernel, if it is in use and the key is of P-256."""
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, PublicKey) and self.thumbprint == other.thumbprint)
@@ -118,7 +118,7 @@ class PublicKey:
         """Whether the key made this signature (in JOSE form) over the message."""
         if len(signature) != self.algorithm.signature_size:
             return False
-        if acceleration.verifies(self._point, message, signature):
+        if self._native is not None and self._native.verifies(message, signature):
             return True
         parameters = EC_PARAMETERS.get(self.algorithm)
         try:
@@ -126,7 +126,9 @@ class PublicKey:
                 r = int.from_bytes(signature[: parameters.size], "big")
                 s = int.from_bytes(signature[parameters.size :], "big")
                 key = cast("ec.EllipticCurvePublicKey | None", self._key)
-                key = key or ec.EllipticCurvePublicKey.from_encoded_point(parameters.curve, self._point)
+                if key is None and self._native is not None:
+                    key = ec.EllipticCurvePublicKey.from_encoded_point(parameters.curve, self._native.point)
+                assert key is not None, "a key is of the library or of the kernel"
                 key.verify(encode_dss_signature(r, s), parameters.hashed(message).digest(), parameters.ecdsa)
             else:
                 cast("_RawKey", self._key).verify(signature, message)
@@ -214,7 +216,7 @@ def public_key(key: object) -> PublicKey:
                 point = key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
                 x, y = map(encode_base64url, (point[1 : 1 + parameters.size], point[1 + parameters.size :]))
                 jwk = {"crv": parameters.crv, "kty": "EC", "x": x, "y": y}
-                return _wrap(algorithm, jwk, key, point)
+                return _wrap(algorithm, jwk, key)
     if isinstance(key, ed25519.Ed25519PublicKey):
         x = encode_base64url(key.public_bytes_raw())
         return _wrap(SignatureAlgorithm.EDDSA, {"crv": "Ed25519", "kty": "OKP", "x": x}, key)
@@ -252,10 +254,9 @@ def parse_public_jwk(value: object, where: Where, cache: VerificationCache | Non
     return key
 
 
-def p256_key(coordinates: tuple[str, str], point: bytes, thumbprint: str) -> PublicKey:
-    """Wrap a P-256 key that the kernel read."""
-    jwk = {"crv": "P-256", "kty": "EC", "x": coordinates[0], "y": coordinates[1]}
-    return PublicKey(SignatureAlgorithm.ES256, thumbprint, jwk, None, point)
+def p256_key(x: str, y: str, native: NativeKey, thumbprint: str) -> PublicKey:
+    """Wrap a P-256 key that the kernel read from these coordinates."""
+    return PublicKey(_ES256, thumbprint, {"crv": "P-256", "kty": "EC", "x": x, "y": y}, None, native)
 
 
 def check_not_published(key: PublicKey, published: frozenset[str], where: Where) -> None:
@@ -274,10 +275,10 @@ def _parse_ec(
     """Parse an EC key. The cache stores it by its coordinates, which identify it."""
     parameters = EC_PARAMETERS[algorithm]
     public_jwk = {"crv": parameters.crv, "kty": "EC", "x": str(jwk.get("x")), "y": str(jwk.get("y"))}
-    if algorithm is SignatureAlgorithm.ES256 and isinstance(jwk.get("x"), str) and isinstance(jwk.get("y"), str):
-        read = acceleration.read_point(public_jwk["x"], public_jwk["y"])
-        if read is not None:
-            return p256_key((public_jwk["x"], public_jwk["y"]), *read)
+    if algorithm is _ES256 and isinstance(jwk.get("x"), str) and isinstance(jwk.get("y"), str):
+        native = acceleration.read_key(public_jwk["x"], public_jwk["y"])
+        if native is not None:
+            return p256_key(public_jwk["x"], public_jwk["y"], native, native.thumbprint)
     x, y = _sized(jwk, ("x", "y"), parameters.size, where)
     entry = (algorithm, x, y)
     known: PublicKey | None = cache.find(entry) if cache is not None else None
@@ -287,7 +288,7 @@ def _parse_ec(
     if max(numbers.x, numbers.y) >= parameters.prime:
         raise Refused(Rule.KEY_MALFORMED, where, "A coordinate is not below the curve's prime.")
     public = _made(numbers.public_key, where, parameters.crv, "The point is not on the curve.")
-    key = _wrap(algorithm, public_jwk, public, _UNCOMPRESSED + x + y)
+    key = _wrap(algorithm, public_jwk, public)
     if cache is not None:
         cache.store(entry, key, _KEY_BYTES)
     return key
@@ -366,7 +367,8 @@ def check_purpose(jwk: Mapping[str, object], names: tuple[str, ...], where: Wher
         raise Refused(Rule.KEY_UNSUPPORTED, where.within("alg"), "The key's type signs with another algorithm.")
 
 
-def _wrap(algorithm: SignatureAlgorithm, jwk: dict[str, str], key: _Key, point: bytes = b"") -> PublicKey:
+def _wrap(algorithm: SignatureAlgorithm, jwk: dict[str, str], key: _Key) -> PublicKey:
     """Wrap a key with the members that RFC 7638 requires, in its order."""
     thumbprint = encode_base64url(hashlib.sha256(encode_json({**jwk})).digest())
-    return PublicKey(algorithm, thumbprint, jwk, key, point)
+    native = acceleration.read_key(jwk["x"], jwk["y"]) if algorithm is _ES256 else None
+    return PublicKey(algorithm, thumbprint, jwk, key, native)

@@ -133,7 +133,8 @@ def _header(read: UnverifiedSdJwt) -> Iterator[tuple[Trace, Where]]:
 
 def _claims(read: UnverifiedSdJwt) -> Iterator[tuple[Trace, Where]]:
     """Trace the claims of the Processed SD-JWT Payload by their meaning."""
-    claims, names = dict(read.processed.claims), set[tuple[str, ...]]()
+    claims = dict(read.processed.claims)
+    names: set[tuple[str, ...]] = set()
     if SD_ALG in read.jws.payload:
         claims[SD_ALG] = read.jws.payload[SD_ALG]
     for name, value in claims.items():

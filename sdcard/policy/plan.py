@@ -150,7 +150,8 @@ class _Walk:
         Also return whether a member is shown for its own sake: showing a container that its context emptied would be
         false.
         """
-        parts, shows = dict[str, _Treated](), False
+        shows = False
+        parts: dict[str, _Treated] = {}
         for name in sorted(members):
             inner = at.into(name)
             path = family + (name if name.isidentifier() else encode_segment(name))
@@ -245,7 +246,8 @@ def terms_of(plan: DisclosurePlan, card_format: CardFormat) -> tuple[Term, ...]:
         plan: the plan of the SD-Card.
         card_format: the format of its card.
     """
-    document, found = shown(plan.root), list[Term]()
+    document = shown(plan.root)
+    found: list[Term] = []
     for criterion in _CRITERIA:
         texts = _cut(_texts(criterion, card_format.found_by[criterion], document))
         found += [(criterion, text) for text in dict.fromkeys(_normalized(criterion, texts))]
@@ -275,7 +277,8 @@ def _texts(criterion: Criterion, paths: Sequence[ClaimPath], document: JsonValue
 
 def _cut(texts: Sequence[str]) -> list[str]:
     """Return the first texts, up to the maximum of characters; the last may be cut."""
-    kept, room = list[str](), _MOST_TEXT
+    room = _MOST_TEXT
+    kept: list[str] = []
     for text in texts:
         if room <= 0:
             break

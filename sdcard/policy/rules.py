@@ -163,7 +163,7 @@ class ContextRules:
 
     def _add_entries(self) -> "_Bits":
         """Give bits to the paths, the narrowest first, then to the entries of lists."""
-        of_treatment, lists, bit = dict.fromkeys(Treatment, 0), list[int](), 1
+        of_treatment, bit, lists = dict.fromkeys(Treatment, 0), 1, []
         for claim_path, entry in self.paths:
             self._add_bit(bit, (claim_path,), entry.excluded)
             if entry.treatment is not None:
@@ -252,7 +252,8 @@ class Position:
         for node in nodes:
             covers, excludes, flags = covers | node.covers, excludes | node.excludes, flags | node.flags
         self._bits, self._nodes, self._covers, self._excludes, self._flags = bits, nodes, covers, excludes, flags
-        self._of_parts, self._inside = of_parts, dict[Segment, Position]()
+        self._of_parts = of_parts
+        self._inside: dict[Segment, Position] = {}
         self.applying = applying = covers & ~excludes
         self.decisive = decisive = applying & -applying & bits.paths
         if not all([applying & one for one in bits.lists]):
@@ -335,7 +336,7 @@ def missing_from(compiled: Callable[[str, CardFormat], ContextRules], outer: str
 
     ``compiled``: name of a context and card format → rules.
     """
-    looked_at = set[tuple[object, ...]]()
+    looked_at: set[tuple[object, ...]] = set()
     for card_format in FORMATS:
         less, more = (compiled(name, card_format) for name in (inner, outer))
         same = (less.paths, more.paths, *_told_apart(less, card_format))

@@ -87,7 +87,7 @@ def check_policy(policy: PolicyParts) -> tuple[Finding, ...]:
 
 def _check_all(policy: PolicyParts) -> Iterator[Finding]:
     """Find each fault once, lazily: the caller may stop early."""
-    said = set[Finding]()
+    said: set[Finding] = set()
 
     def new(findings: Iterable[Finding]) -> Iterator[Finding]:
         for finding in findings:
@@ -98,7 +98,8 @@ def _check_all(policy: PolicyParts) -> Iterator[Finding]:
     yield from new(chain(_check_groups(policy), _check_members(policy), _check_size(policy)))
     if any(finding.where == _CONTEXTS for finding in said):
         return
-    about_groups, sound = len(said), set[str]()
+    about_groups = len(said)
+    sound: set[str] = set()
     for context in policy.contexts.values():
         before = len(said)
         yield from new(_check_context(policy, context))
@@ -198,7 +199,8 @@ def _check_context(policy: PolicyParts, context: DisclosureContext) -> Iterator[
     if context.name == FEDERATION.name:
         yield from _check_federation(policy, context, where)
     entries = [entry for entry, findings in wrong if not findings]
-    said, looked_at = set[Where](), set[tuple[_Path, ...]]()
+    said: set[Where] = set()
+    looked_at: set[tuple[_Path, ...]] = set()
     for card_format in FORMATS:
         paths = tuple((p, one) for one in _entries(policy, context, entries, card_format) for p in one.paths)
         for finding in _check_always(paths, card_format, where.within("claims")):
@@ -226,7 +228,7 @@ def _check_narrowed(policy: PolicyParts, name: str, meaning: Meaning, where: Whe
         return
     for one, texts in meaning.items():
         formats = [card_format for card_format in FORMATS if one in (card_format.family, EVERYTHING)]
-        groups_read = dict[Entry, None]()
+        groups_read: dict[Entry, None] = {}
         for each in formats:
             with suppress(Refused):  # a path of the group; it has a finding of its own
                 groups_read[read_entry(name, each, POLICY, policy.groups)] = None
@@ -324,7 +326,8 @@ def _basis(name: str) -> str:
 
 def _leads_back(contexts: Mapping[str, DisclosureContext], start: str, name: str) -> bool:
     """Whether ``contains`` leads from one context to the other."""
-    waiting, seen = [start], set[str]()
+    waiting = [start]
+    seen: set[str] = set()
     while waiting:
         one = waiting.pop()
         if one == name:
@@ -349,7 +352,7 @@ def _check_agreements(policy: PolicyParts) -> Iterator[Finding]:
         )
         return
     ceilings = _ceilings(policy) if policy.agreements else []
-    found = dict[str, list[Finding]]()
+    found: dict[str, list[Finding]] = {}
     for number, agreement in enumerate(policy.agreements):
         here = where.within(number)
         if is_deceptive(agreement.partner):
@@ -376,7 +379,7 @@ def _ceilings(policy: PolicyParts) -> list[ContextRules]:
 
 
 def _check_agreed(policy: PolicyParts, ceilings: Sequence[ContextRules], text: str, where: Where) -> Iterator[Finding]:
-    looked_at = set[tuple[object, ...]]()
+    looked_at: set[tuple[object, ...]] = set()
     narrowed = policy.contexts[FEDERATION.name].narrowed
     for rules in ceilings:
         try:

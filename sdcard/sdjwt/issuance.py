@@ -6,21 +6,33 @@ Two SD-Cards of a plan differ only in their salts, and in Disclosures with salts
 plan's layout, which is computed once.
 """
 
-import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from sdcard import acceleration
-from sdcard.acceleration import NativeSigner, PartNode, Template
+from sdcard.acceleration import PartNode, Template, WriteJob, Written
 from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Layout, Treatment, Varying
-from sdcard.encoding import JsonObject, JsonValue, encode_json
-from sdcard.jose.jws import add_payload
+from sdcard.encoding import JsonObject, JsonValue, check_containers, encode_json
+from sdcard.errors import Part, Refused, Where
+from sdcard.jose.jws import Signer, add_payload, native_signer, signed
+from sdcard.limits import MOST_CONTAINERS, Limits
 from sdcard.profile import ELLIPSIS, RESERVED_AT_TOP, SD
+from sdcard.rules import Rule
 from sdcard.salts import DrawnSalts, SaltPool, SaltSource, draw_salts
 from sdcard.sdjwt.model import DigestAlgorithm, encode_disclosures, encode_ending
 
 _PLAIN, _SELECTIVE, _WITHHELD = Treatment
 _DIVIDED = (DisclosableObject, DisclosableArray)
+_CARD = Where(Part.CARD)
+_ROOM = 32_768
+"""Bytes that a presentation needs beside the signed and disclosed ones.
+
+These are two signatures of up to 6,170 characters (ML-DSA-87), a KB-JWT, and in a JSON form two bytes more for each
+Disclosure.
+"""
+
+_FEW = 4 * MOST_CONTAINERS
+"""Base64url characters that cannot contain too many arrays and objects: ``{},`` has three bytes."""
 
 
 class Embedded(NamedTuple):
@@ -53,64 +65,103 @@ def embed(
     return Embedded(payload, tuple(embedder.disclosures))
 
 
-def write_signing_input(
-    root: DisclosableObject,
-    templates: list[Template | None],
-    algorithm: DigestAlgorithm,
-    salts: SaltSource,
-    padded_size: Callable[[int], int],
-    header: str,
-    names: Mapping[str, str],
-    claims: JsonObject,
-    signer: NativeSigner | None = None,
-) -> tuple[str, str | None, tuple[str, ...]]:
-    """Write the signing input, its signature if the kernel made one, and Disclosures.
+Job: TypeAlias = tuple[
+    DisclosableObject, list[Template | None], DigestAlgorithm, Callable[[int], int], str, Mapping[str, str], JsonObject
+]
+"""An SD-JWT to write.
+
+It has the root, what the kernel keeps of it, the digest algorithm and ``padded_size``, as for ``embed``; the encoded
+header; members in the clear that get another value, if the root has them; and further claims.
+"""
+
+
+def write_all(jobs: Sequence[Job], salts: SaltSource, limits: Limits, signer: Signer | None = None) -> list[Written]:
+    """Write SD-JWTs: with the kernel all in one call, or each in Python.
 
     Args:
-        root, algorithm, salts, padded_size: as for ``embed``.
-        templates: stores what the kernel keeps of the root.
-        header: encoded.
-        names: members in the clear that get another value, if the root has them.
-        claims: further claims.
+        jobs: what is written, in this order.
+        salts: supplies the salts of one after the other.
+        limits: of Holders and Verifiers; nothing larger is written, or given to a signer outside the kernel.
+        signer: signs them; without one, the results are signing inputs.
     """
-    if algorithm is DigestAlgorithm.SHA_256:
-        if not templates:
-            declined = not root.members.keys().isdisjoint(RESERVED_AT_TOP)
-            templates.append(None if declined else acceleration.template(lambda: describe(root, padded_size)))
-        template = templates[0]
-        if template is not None:
-            drawn = [draw_salts(salts, count) for count in template.draws]
-            replaced = [(encode_json(name), encode_json(value)) for name, value in names.items()]
-            written = template.write(b"".join(drawn), header, replaced, encode_json(claims)[1:], signer)
-            if written is not None:
-                return written
-            salts = DrawnSalts(salts, drawn)
+    native = None if signer is None else native_signer(signer)
+    of_system = getattr(salts, "of_system", False) is True
+    drawn: list[list[bytes]] = []
+    waiting: list[WriteJob] = []
+    for root, templates, algorithm, padded_size, header, names, claims in jobs:
+        template = templates[0] if templates else _template(root, templates, padded_size)
+        if template is None or algorithm is not DigestAlgorithm.SHA_256:
+            break
+        if of_system:
+            salt = None
+        else:
+            drawn.append([draw_salts(salts, count) for count in template.draws])
+            salt = b"".join(drawn[-1])
+        replaced = [(encode_json(name), encode_json(value)) for name, value in names.items()] if names else []
+        waiting.append((template, salt, header, replaced, encode_json(claims)[1:]))
+    written = acceleration.write(waiting, native) if len(waiting) == len(jobs) else None
+    if written is None:
+        native = None
+        sources = [*[DrawnSalts(salts, one) for one in drawn], *[salts] * (len(jobs) - len(drawn))]
+        written = [_write(job, source) for job, source in zip(jobs, sources, strict=True)]
+    for one in written:
+        _check_size(one, limits)
+    if signer is None or native is not None:
+        return written
+    return [(signed(text, signer), disclosures, size) for text, disclosures, size in written]
+
+
+def _write(job: Job, salts: SaltSource) -> Written:
+    """Write an SD-JWT in Python, without a signature."""
+    root, _, algorithm, padded_size, header, names, claims = job
     payload, disclosures = embed(root, algorithm, salts, padded_size)
     changed = {name: value for name, value in names.items() if name in payload}
-    return add_payload(header, {**payload, **changed, **claims}).decode("ascii"), None, disclosures
+    text = add_payload(header, {**payload, **changed, **claims}).decode("ascii")
+    return text, disclosures, len(text) + sum(map(len, disclosures))
+
+
+def _check_size(written: Written, limits: Limits) -> None:
+    """Refuse an SD-Card that is too large."""
+    text, disclosures, size = written
+    count = len(disclosures)
+    if count > limits.disclosures:
+        raise Refused(Rule.LIMIT_DISCLOSURES, _CARD, f"An SD-Card has at most {limits.disclosures} Disclosures.")
+    if size + count > limits.presentation_bytes - _ROOM:
+        raise Refused(Rule.LIMIT_BYTES, _CARD, "The SD-Card of this card would be too large to present.")
+    if size > _FEW:
+        for one in (text.split(".")[1], *disclosures):
+            if len(one) > _FEW:
+                check_containers(one, _CARD, limits.json_depth)
+
+
+def _template(
+    root: DisclosableObject, templates: list[Template | None], padded_size: Callable[[int], int]
+) -> Template | None:
+    """Make the kernel's template of a plan; None if it declines."""
+    is_usual = acceleration.KERNEL is not None and root.members.keys().isdisjoint(RESERVED_AT_TOP)
+    templates.append(acceleration.template(describe(root, padded_size)) if is_usual else None)
+    return templates[0]
 
 
 def describe(part: DisclosableObject | DisclosableArray, padded_size: Callable[[int], int]) -> PartNode:
     """Describe a part of a plan for the kernel."""
-    is_array = isinstance(part, DisclosableArray)
-    names: Iterable[str | None] = itertools.repeat(None) if isinstance(part, DisclosableArray) else part.members
+    members = part.members if isinstance(part, DisclosableObject) else None
     treated = part.elements if isinstance(part, DisclosableArray) else part.members.values()
-    shown_names: list[str | None] = []
     selective: list[bool] = []
-    divided: list[PartNode | None] = []
+    divided: list[tuple[int, PartNode]] = []
     values: list[JsonValue] = []
-    for name, (treatment, inner) in zip(names, treated, strict=False):
+    for treatment, value in treated:
         if treatment is not _WITHHELD:
-            shown_names.append(name)
+            if isinstance(value, _DIVIDED):
+                divided.append((len(values), describe(value, padded_size)))
+                value = 0
             selective.append(treatment is _SELECTIVE)
-            if isinstance(inner, _DIVIDED):
-                divided.append(describe(inner, padded_size))
-                values.append(0)
-            else:
-                divided.append(None)
-                values.append(inner)
+            values.append(value)
+    names = None if members is None else [*members]
+    if members is not None and len(values) < len(members):
+        names = [name for name, (treatment, _) in members.items() if treatment is not _WITHHELD]
     digests = _digest_count(selective.count(True), part.least, padded_size)
-    return is_array, digests, selective, shown_names, divided, encode_json(values)
+    return names, digests, selective, divided, encode_json(values)
 
 
 def _digest_count(real: int, least: int, padded_size: Callable[[int], int]) -> int:
@@ -188,7 +239,9 @@ def layout_of_object(disclosable: DisclosableObject) -> Layout[JsonObject]:
     if disclosable.layout:
         return disclosable.layout[0]
     shown: JsonObject = {}
-    heads, endings, varying = list[str](), list[str](), list[Varying]()
+    heads: list[str] = []
+    endings: list[str] = []
+    varying: list[Varying] = []
     for name, (treatment, part) in disclosable.members.items():
         if treatment is _PLAIN:
             value, varies = _value_of(part)
@@ -211,8 +264,11 @@ def layout_of_array(disclosable: DisclosableArray) -> Layout[list[JsonValue]]:
     """Return the array's layout, computed when first used."""
     if disclosable.layout:
         return disclosable.layout[0]
-    shown, places = list[JsonValue](), list[int]()
-    heads, endings, varying = list[str](), list[str](), list[Varying]()
+    shown: list[JsonValue] = []
+    places: list[int] = []
+    heads: list[str] = []
+    endings: list[str] = []
+    varying: list[Varying] = []
     for treatment, part in disclosable.elements:
         if treatment is _PLAIN:
             value, varies = _value_of(part)

@@ -7,11 +7,11 @@ counts. Only ``disclosures`` and ``kb_jwt`` are read from an unprotected header,
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from operator import add
 from typing import NamedTuple, TypeAlias
 
+from sdcard import acceleration
 from sdcard.encoding import (
     JsonObject,
     JsonValue,
@@ -158,22 +158,23 @@ def parse_disclosure(encoded: str, where: Where, depth: int) -> tuple[Disclosure
     raise Refused(Rule.DISCLOSURE_FORMAT, where)
 
 
-@dataclass(frozen=True, slots=True)
-class SdJwt:
+class SdJwt(NamedTuple):
     """An Issuer-signed JWT and its Disclosures, as text and in the order sent.
 
     ``str()`` gives the compact form with the last ``~``. ``sd_hash`` is the digest of this text (4.3.1, R-46, R-47).
     """
 
     issuer_jwt: str
-    disclosures: tuple[str, ...] = field(repr=False)
+    disclosures: tuple[str, ...]
 
     def __str__(self) -> str:
         return SEPARATOR.join((self.issuer_jwt, *self.disclosures, ""))
 
+    def __repr__(self) -> str:
+        return f"SdJwt(issuer_jwt={self.issuer_jwt!r})"
 
-@dataclass(frozen=True, slots=True)
-class SdJwtWithKeyBinding:
+
+class SdJwtWithKeyBinding(NamedTuple):
     """An SD-JWT+KB: an SD-JWT followed by its KB-JWT."""
 
     sd_jwt: SdJwt
@@ -206,6 +207,11 @@ def parse_sd_jwt(text: str, limits: Limits) -> AnySdJwt:
         if len(sd_jwt.disclosures) > limits.disclosures:
             raise Refused(Rule.LIMIT_DISCLOSURES, _WHERE)
         return parsed
+    split = acceleration.split(text, limits.disclosures)
+    if split is not None:
+        issuer_jwt, disclosures, kb_jwt = split
+        found = SdJwt(issuer_jwt, disclosures)
+        return found if kb_jwt is None else SdJwtWithKeyBinding(found, kb_jwt)
     parts: list[str] = []
     start = 0
     while (end := text.find(SEPARATOR, start)) >= 0:  # in long texts, `find` is faster than `split`

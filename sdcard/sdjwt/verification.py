@@ -24,6 +24,7 @@ RESERVED_NAMES = RESERVED_ANYWHERE | {SD_ALG}
 
 _CONTAINERS = (dict, list)
 _ALGORITHMS = tuple(DigestAlgorithm)
+_set = object.__setattr__
 
 
 class Revealed(NamedTuple):
@@ -100,19 +101,20 @@ class ReadPayload(ProcessedPayload):
     """A payload that the kernel read: it becomes Python objects on first use."""
 
     __slots__ = ("_disclosures",)
+    algorithm = DigestAlgorithm.SHA_256
 
     def __init__(
-        self, kernel: acceleration.SdJwt, disclosures: tuple[str, ...], hidden: int, emptied: frozenset[Place]
+        self, kernel: acceleration.SdJwt, disclosures: tuple[str, ...], hidden: int, emptied: list[Place]
     ) -> None:
-        self._set(kernel=kernel, _disclosures=disclosures, hidden=hidden, emptied=emptied)
-        self._set(algorithm=DigestAlgorithm.SHA_256, _sd_hash="", _copy=b"")
-
-    def _set(self, **values: object) -> None:
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        _set(self, "kernel", kernel)
+        _set(self, "_disclosures", disclosures)
+        _set(self, "hidden", hidden)
+        _set(self, "emptied", frozenset(emptied))
 
     def __getattr__(self, name: str) -> Any:
-        """Make ``claims``, ``revealed`` and ``selective``, which are not there yet."""
+        """Make what is not there yet."""
+        if name in ("_sd_hash", "_copy"):
+            return ""
         if name not in ("claims", "revealed", "selective"):
             raise AttributeError(name)
         found = None if self.kernel is None else self.kernel.processed()
@@ -124,7 +126,9 @@ class ReadPayload(ProcessedPayload):
             Revealed(place, made[one], None if parent is None else made[parent]) for place, one, parent in read.revealed
         ]
         selective = (*[str(place[0]) for place, _, _ in read.revealed], *read.partly)
-        self._set(claims=read.claims, revealed=tuple(revealed), selective=selective)
+        _set(self, "claims", read.claims)
+        _set(self, "revealed", tuple(revealed))
+        _set(self, "selective", selective)
         return object.__getattribute__(self, name)
 
 

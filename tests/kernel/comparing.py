@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from sdcard import acceleration
 
-FUNCTIONS = ("read_jws", "read_sd_jwt", "read_point", "verifies", "queue")
+FUNCTIONS = ("split", "read_jws", "read_sd_jwt", "read_key", "write", "queue")
 
 
 class Difference(Exception):

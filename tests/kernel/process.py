@@ -12,17 +12,17 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from sdcard import acceleration
 from sdcard.encoding import encode_base64url
 from sdcard.jose.jws import InMemorySigner
-from vectors.actors import ISSUER, NOW, claim, claims, digest, jwt
+from vectors.actors import HOLDER, ISSUER, NOW, claim, claims, digest, jwt
 
 ENDING = """
 import threading, time
 from sdcard import acceleration
 from vectors.actors import ISSUER
-point, message, signature = ISSUER.public_key._point, b"m" * 999, ISSUER.sign(b"m" * 999)
+key, message, signature = ISSUER.public_key._native, b"m" * 999, ISSUER.sign(b"m" * 999)
 
 def verify():
     while True:
-        assert acceleration.verifies(point, message, signature)
+        assert key.verifies(message, signature)
 
 queue = acceleration.queue()
 queue.add_sd_jwt("e30.e30.AAAA", (), 9, 9)
@@ -42,18 +42,27 @@ def check_end() -> None:
 
 
 def check_forks() -> None:
-    """A child's signatures have random numbers of their own."""
+    """A child's signatures and salts have random numbers of their own."""
     signer = InMemorySigner(ec.generate_private_key(ec.SECP256R1()))
-    signatures = {signer.sign(b"m")[:32]}
+    template = acceleration.template((["a"], 4, [True], [], b"[1]"))
+    assert template is not None
+
+    def drawn() -> bytes:
+        """The start of a signature, and of a Disclosure with its salt."""
+        written = acceleration.write([(template, None, "e30", [], b"}")], None)
+        assert written is not None
+        return signer.sign(b"m")[:32] + written[0][1][0][:32].encode()
+
+    drawn_ones = [drawn()]
     for number in range(1, 9):
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
-            os.write(writer, signer.sign(b"m"))
+            os.write(writer, drawn())
             os._exit(0)
         os.waitpid(child, 0)
-        signatures |= {os.read(reader, 32), signer.sign(b"m")[:32]}
-        if len(signatures) != 1 + 2 * number:
+        drawn_ones += [os.read(reader, 64), drawn()]
+        if any(len({one[part] for one in drawn_ones}) != 1 + 2 * number for part in (slice(32), slice(32, 64))):
             raise SystemExit("two processes used one random number")
 
 
@@ -67,31 +76,35 @@ def check_large_inputs() -> None:
         text = f"e30.{encode_base64url(payload)}.AAAA"
         if (acceleration.read_jws(text, 64) is not None) is not accepted:
             raise SystemExit("a large input is not read as it should be")
-        if (acceleration.read_sd_jwt(text, (), 64, 9) is not None) is not accepted:
+        if (acceleration.read_sd_jwt(text, (), 64, 9, None) is not None) is not accepted:
             raise SystemExit("a large SD-JWT is not read as it should be")
-        acceleration.read_sd_jwt("e30.e30.AAAA", (encode_base64url(payload), "A" * 64 * MEGABYTE), 64, 9)
+        acceleration.read_sd_jwt("e30.e30.AAAA", (encode_base64url(payload), "A" * 64 * MEGABYTE), 64, 9, None)
 
 
 ODD: tuple[Any, ...] = (None, 5, -1, 2**99, "\ud800", b"a", "", object(), ("a",), [1], float("nan"), 1e999)
 STEPS = {"accept": 6, "bound": 9, "select": 1, "present": 8}
-FUNCTIONS = {"read_jws": 2, "read_sd_jwt": 4, "read_point": 2, "verifies": 3}
+FUNCTIONS = {"split": 2, "read_jws": 2, "read_sd_jwt": 5, "read_key": 2, "write": 2, "template": 1}
 
 
 def check_odd_arguments() -> None:
     """Arguments of another type or range decline."""
     text, disclosures = accepted()
-    read = acceleration.read_sd_jwt(text, disclosures, 64, 99)
+    read = acceleration.read_sd_jwt(text, disclosures, 64, 99, None)
     queue = acceleration.queue()
     if read is None or queue is None:
         raise SystemExit("the kernel declines what is ordinary")
-    called = [(acceleration, FUNCTIONS), (read, STEPS), (queue, {"add_sd_jwt": 4, "sd_jwt": 1})]
+    steps = [(read, STEPS), (queue, {"add_sd_jwt": 4, "sd_jwt": 1}), (HOLDER.public_key._native, {"verifies": 2})]
+    called = [(acceleration, FUNCTIONS), *steps]
     for owner, counts in called:
         for name, count in counts.items():
             for one in ODD:
                 found = getattr(owner, name)(*[one] * count)
                 if found not in (None, False):
                     raise SystemExit(f"{name} accepts {one!r}: {found!r}")
-    good = (ISSUER.public_key._point, NOW, NOW, None, None, None)
+    key = ISSUER.public_key._native
+    if key is None:
+        raise SystemExit("the kernel declines the Issuer's key")
+    good = (key, NOW, NOW, None, None, None)
     if read.accept(*good) is None:
         raise SystemExit("the kernel declines what is ordinary")
     for at, _ in enumerate(good):
@@ -122,11 +135,11 @@ def check_many_calls() -> None:
     """100,000 calls of each step in sequence do not take more memory than a few."""
     text, disclosures = accepted()
     for number in range(100_001):
-        read = acceleration.read_sd_jwt(text, disclosures, 64, 99)
+        read = acceleration.read_sd_jwt(text, disclosures, 64, 99, None)
         assert read is not None
         read.members()
         read.select([("a",)])
-        acceleration.read_sd_jwt(text, ("AA",), 64, 99)
+        acceleration.read_sd_jwt(text, ("AA",), 64, 99, None)
         if number % 10 == 0:
             read.present(disclosures, disclosures, "e30", NOW, "a", "n", None, None)
         if number == 1_000:
@@ -150,7 +163,7 @@ def check_signals() -> None:
             try:
                 signal.setitimer(signal.ITIMER_REAL, 0.0005 + number / 1e6)
                 for _ in range(10_000):
-                    acceleration.read_sd_jwt(text, disclosures, 64, 99)
+                    acceleration.read_sd_jwt(text, disclosures, 64, 99, None)
             except InterruptedError:
                 interrupted += 1
     finally:

@@ -197,7 +197,7 @@ def outcome(action: Callable[[], T]) -> T | Refused:
 def compare_reading(text: str, disclosures: tuple[str, ...], ordinary: bool = False, limits: Limits = LIMITS) -> str:
     """Read this SD-JWT both ways."""
     jws = acceleration.read_jws(text, limits.json_depth)
-    read = acceleration.read_sd_jwt(text, disclosures, limits.json_depth, limits.digests)
+    read = acceleration.read_sd_jwt(text, disclosures, limits.json_depth, limits.digests, None)
     with without_kernel():
         slow_jws = outcome(lambda: parse_jws(text, Part.ISSUER_HEADER, Part.ISSUER_JWT, limits.json_depth))
         if isinstance(slow_jws, Refused):

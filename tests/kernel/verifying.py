@@ -203,8 +203,9 @@ def accepted_by_kernel(text: str) -> str:
     """Say whether the kernel accepts a presentation."""
     sd_jwt_part, _, kb_jwt = text.rpartition("~")
     issuer_jwt, *disclosures = sd_jwt_part.split("~")
-    read = acceleration.read_sd_jwt(issuer_jwt, tuple(disclosures), 64, 65_536)
-    if read is None or read.accept(ISSUER.public_key._point, NOW, NOW, None, None, None) is None:
+    read = acceleration.read_sd_jwt(issuer_jwt, tuple(disclosures), 64, 65_536, HOLDER.public_key._native)
+    key = ISSUER.public_key._native
+    if read is None or key is None or read.accept(key, NOW, NOW, None, None, None) is None:
         return "ordinary, declined"
     proof = read.bound(kb_jwt, tuple(disclosures), AUDIENCE, NONCE, None, NOW - 300, NOW + 60, 64, None)
     return "ordinary, declined" if proof is None else "ordinary, accepted"

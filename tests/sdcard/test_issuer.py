@@ -17,6 +17,7 @@ from sdcard import (
     Misuse,
     TrustedIssuers,
     accept_sd_card,
+    issue_batch,
     issue_sd_card,
     plan_disclosure,
     prepare_batch,
@@ -28,9 +29,11 @@ from sdcard import (
     to_general,
 )
 from sdcard.cards.detect import KNOWN_FORMATS
-from sdcard.encoding import JsonObject, JsonValue, encode_json
+from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_json
+from sdcard.errors import Part, Where
 from sdcard.issuer import DEFAULT_LIFETIME, MAX_LIFETIME, MAX_STEP, PreparedSdCard, Validity, issuing_step, linkable_by
 from sdcard.jose.algorithms import SignatureAlgorithm
+from sdcard.jose.jws import Signer
 from sdcard.jose.keys import PublicKey
 from sdcard.limits import DEFAULT_LIMITS, MOST_CONTAINERS
 from sdcard.salts import SaltSource
@@ -38,6 +41,7 @@ from sdcard.sdjwt.model import DigestAlgorithm
 from sdcard.status_list import StatusReference
 from tests.sdcard.bad_salts import BadSalts
 from tests.world import AGENT_ID, ISSUER, NOW, World, decode_part, digest, example, key, key_of, payload_of, raises_rule
+from vectors.actors import FixedSalts
 
 VALIDITY = rounded_validity(NOW)
 
@@ -349,6 +353,35 @@ def test_swapped_signatures_of_a_batch_are_misuse(world: World) -> None:
         with pytest.raises(Misuse):
             card.complete(signature)
     assert [card.complete(one).context for card, one in zip(cards, signatures, strict=True)] == ["public"] * 2
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_a_batch_that_is_issued_is_the_batch_that_is_prepared(world: World, in_memory: bool) -> None:
+    signer, plans = world.issuer.signer, [world.issuer.plan(context) for context in ("public", "full")]
+    signing = signer if in_memory else _Signing(signer)
+    numbers, salts = (5, 6), [FixedSalts("batch"), FixedSalts("batch")]
+
+    def given(source: FixedSalts) -> Any:
+        keys = [key(number).public_key for number in numbers]
+        return {"agent_id": AGENT_ID, "holder_keys": keys, "validity": VALIDITY, "salts": source}
+
+    cards = issue_batch(world.issuer.issuer, plans, signing, **given(salts[0]))
+    prepared_ones = prepare_batch(world.issuer.issuer, plans, **given(salts[1]))
+    for card, one in zip(cards, prepared_ones, strict=True):
+        signing_input, _, signature = card.sd_jwt.issuer_jwt.rpartition(".")
+        assert one.complete(decode_base64url(signature, Where(Part.ISSUER_JWT))) == card
+        assert signing_input.encode() == one.signing_input
+    with pytest.raises(Misuse):
+        issue_batch(world.issuer.issuer, plans, _Elsewhere(signer.public_key, bytes(64)), **given(salts[0]))
+    with pytest.raises(Misuse):
+        issue_batch(world.issuer.issuer, plans, key(9), **given(salts[0]))
+
+
+class _Signing:
+    """A signer that is not in this process, and signs."""
+
+    def __init__(self, signer: Signer) -> None:
+        self.public_key, self.sign = signer.public_key, signer.sign
 
 
 def test_each_card_of_a_batch_has_a_status_of_its_own(world: World) -> None:

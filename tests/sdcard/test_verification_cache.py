@@ -257,7 +257,7 @@ def test_another_profile_or_other_limits_are_another_entry(world: World) -> None
 def test_nothing_is_stored_that_did_not_pass_every_rule(world: World) -> None:
     good = world.holder.unbound()
     world.cache.clear()
-    forged = replace(good, issuer_jwt=unsigned(good.issuer_jwt))
+    forged = good._replace(issuer_jwt=unsigned(good.issuer_jwt))
     broken = world.issuer.sd_jwt(world.issuer.claims(digests(NOTE)), OTHER)
     expired = world.issuer.sd_jwt(world.issuer.claims({"exp": NOW - 1}))
     with ThreadPoolExecutor(1) as pool:

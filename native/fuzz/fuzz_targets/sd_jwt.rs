@@ -27,7 +27,7 @@ fuzz_target!(|text: &str| {
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let header = base64url::encode(br#"{"alg":"ES256","typ":"dc+sd-jwt"}"#);
     let issuer_jwt = format!("{header}.{}.AAAA", base64url::encode(payload.as_bytes()));
-    let Some(read) = SdJwt::read(&issuer_jwt, &texts, Limits { depth: 16, digests: 32 }) else { return };
+    let Some(read) = SdJwt::read(&issuer_jwt, &texts, Limits { depth: 16, digests: 32 }, None) else { return };
     assert_eq!(read.processed.revealed.len(), texts.len());
     assert!(read.processed.met >= texts.len() && read.size() > read.buffer.len());
     let terms = Terms { expired: 0.0, begun: 1e12, longest: None, audience: Some("a") };
@@ -36,7 +36,7 @@ fuzz_target!(|text: &str| {
     let chosen: Vec<&str> = shown.iter().map(|&number| texts[number]).collect();
     let answer = Answer { issued_at: 1, audience: "a", nonce: "n", interaction: None };
     assert!(chosen.is_empty() || read.shown(&texts, &chosen).is_some());
-    let (input, _) = read.bind(&chosen, &header, &answer, None).unwrap();
+    let input = read.bind(&chosen, &header, &answer, None).unwrap();
     let expected = Expected { audience: "a", nonce: Some("n"), interaction: None, earliest: 0.0, latest: 2.0 };
     assert!(Binding::read(&format!("{input}.AAAA"), &read.sd_hash_of(&chosen), &expected, 4).is_none());
 });

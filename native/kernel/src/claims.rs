@@ -2,10 +2,12 @@
 //!
 //! Python has every rule; here stand those that ordinary tokens keep, and everything else is declined.
 
+use std::sync::Arc;
+
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::digest::{Digest, SHA256, digest};
 
-use crate::json::{Members, Text, Value, member};
+use crate::json::{Members, Node, Text, Value, member};
 use crate::jws::{self, Key, is_es256};
 use crate::sd_jwt::{SdJwt, Step};
 
@@ -54,15 +56,15 @@ pub struct Card<'c> {
     pub audience: Option<&'c str>,
     pub token_id: Option<&'c str>,
     pub card_format: Option<&'c str>,
-    pub status: Option<&'c Value>,
-    pub issuer_checks: Option<&'c Value>,
+    pub status: Option<Value<'c>>,
+    pub issuer_checks: Option<Value<'c>>,
 }
 
 /// Reads claims of one token.
-struct Claims<'c>(&'c Members, &'c str);
+struct Claims<'c>(Members<'c>, &'c str);
 
 impl<'c> Claims<'c> {
-    fn get(&self, name: &str) -> Option<&'c Value> {
+    fn get(&self, name: &str) -> Option<Value<'c>> {
         member(self.0, name, self.1)
     }
 
@@ -90,8 +92,8 @@ impl SdJwt {
         let tops = self.processed.revealed.iter().filter_map(|one| one.place.first());
         let mut selective = tops.map(|step| !matches!(step, Step::Name(name) if !is_reserved(name)));
         let is_selective = selective.any(|one| one) || self.processed.partly.iter().any(is_reserved);
-        let claims = Claims(&self.processed.claims, buffer);
-        if is_selective || !is_es256(&self.header, None, buffer) {
+        let claims = Claims(self.processed.claims()?, buffer);
+        if is_selective || !is_es256(self.header()?, None, buffer) {
             return None;
         }
         let card = Card {
@@ -112,7 +114,7 @@ impl SdJwt {
         let is_timely = (card.expires_at as f64) > terms.expired
             && card.issued_at.max(card.not_before.unwrap_or(0)) as f64 <= terms.begun
             && terms.longest.is_none_or(|longest| lifetime <= longest);
-        let is_null = [card.status, card.issuer_checks].contains(&Some(&Value::Null));
+        let is_null = [card.status, card.issuer_checks].into_iter().flatten().any(|claim| claim.node() == Node::Null);
         (is_timely && !is_null && (card.audience.is_none() || card.audience == terms.audience)).then_some(card)
     }
 
@@ -122,17 +124,18 @@ impl SdJwt {
     }
 }
 
-/// The P-256 key in `cnf`.
-pub fn confirmed_key(claims: &Members, buffer: &str) -> Option<Key> {
+/// The P-256 key in `cnf`: a known key, if it is that one.
+pub fn confirmed_key(claims: Members, buffer: &str, known: Option<&Arc<Key>>) -> Option<Arc<Key>> {
     let (x, y) = coordinates(&Claims(claims, buffer))?;
-    Key::read(x, y)
+    let point = jws::point(x, y)?;
+    known.filter(|key| key.point == point).cloned().or_else(|| Key::read(x, y).map(Arc::new))
 }
 
 /// The coordinates in a `cnf` that has a P-256 key and nothing else.
 fn coordinates<'c>(claims: &Claims<'c>) -> Option<(&'c str, &'c str)> {
     let confirmed = Claims(claims.get("cnf")?.members()?, claims.1);
     let key = Claims(confirmed.get("jwk")?.members()?, claims.1);
-    let is_alone = confirmed.0.len() == 1 && key.0.len() == 4;
+    let is_alone = confirmed.0.count() == 1 && key.0.count() == 4;
     (is_alone && key.text("kty")? == "EC" && key.text("crv")? == "P-256").then_some((key.text("x")?, key.text("y")?))
 }
 
@@ -161,11 +164,11 @@ impl Binding {
     pub fn read(text: &str, sd_hash: &[u8], expected: &Expected, depth: usize) -> Option<Self> {
         let jws = jws::read(text, depth)?;
         let (signing_input, ..) = jws::split(text)?;
-        let claims = Claims(&jws.payload, &jws.buffer);
+        let claims = Claims(jws.payload()?, &jws.buffer);
         let same = |one: &str, other: &[u8]| verify_slices_are_equal(one.as_bytes(), other).is_ok();
         let (nonce, issued_at) = (claims.text("nonce")?, claims.date("iat")?);
         let interaction = claims.optional("interaction_id", Claims::text)?;
-        let is_expected = is_es256(&jws.header, Some("kb+jwt"), &jws.buffer)
+        let is_expected = is_es256(jws.header()?, Some("kb+jwt"), &jws.buffer)
             && (expected.earliest..=expected.latest).contains(&(issued_at as f64))
             && nonce.chars().count() <= MOST_NONCE
             && expected.nonce.is_none_or(|one| same(nonce, one.as_bytes()))
@@ -178,7 +181,7 @@ impl Binding {
             nonce: nonce.to_string(),
             interaction: interaction.map(str::to_string),
             signed: digest(&SHA256, signing_input.as_bytes()),
-            signature: jws.signature,
+            signature: jws.signature.clone(),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! A Holder's steps: select Disclosures, and bind them to a challenge (RFC 9901 7.2).
 
 use crate::base64url;
-use crate::json::{Value, member, quoted};
+use crate::json::{member, quoted};
 use crate::jws::Signer;
 use crate::sd_jwt::{SdJwt, Step};
 
@@ -15,9 +15,6 @@ pub struct Answer<'a> {
     pub nonce: &'a str,
     pub interaction: Option<&'a str>,
 }
-
-/// Signing input and signature.
-pub type Bound = (String, Option<String>);
 
 /// One segment of a path.
 pub enum Segment<'s> {
@@ -49,13 +46,12 @@ impl SdJwt {
     fn has(&self, path: &[Segment]) -> bool {
         let mut segments = path.iter();
         let Some(Segment::Name(name)) = segments.next() else { return false };
-        let mut here = member(&self.processed.claims, name, &self.buffer);
+        let mut here = self.processed.claims().and_then(|claims| member(claims, name, &self.buffer));
         for segment in segments {
-            here = match (here, segment) {
-                (Some(Value::Object(members)), Segment::Name(name)) => member(members, name, &self.buffer),
-                (Some(Value::Array(elements)), Segment::Index(index)) => elements.get(*index),
-                _ => None,
-            };
+            here = here.and_then(|value| match segment {
+                Segment::Name(name) => member(value.members()?, name, &self.buffer),
+                Segment::Index(index) => value.elements()?.nth(*index),
+            });
         }
         here.is_some()
     }
@@ -75,8 +71,8 @@ impl SdJwt {
         (are_whole && shown.len() == sorted.len() && disclosures.len() == self.processed.sent.len()).then_some(shown)
     }
 
-    /// Signing input of a KB-JWT over these Disclosures, with an encoded header, and its signature if there is a signer.
-    pub fn bind(&self, shown: &[&str], header: &str, claims: &Answer, signer: Option<&Signer>) -> Option<Bound> {
+    /// A KB-JWT over these Disclosures, with an encoded header, and without its signature if there is no signer.
+    pub fn bind(&self, shown: &[&str], header: &str, claims: &Answer, signer: Option<&Signer>) -> Option<String> {
         let sd_hash = self.sd_hash_of(shown);
         let texts =
             [("aud", claims.audience), ("nonce", claims.nonce), ("sd_hash", std::str::from_utf8(&sd_hash).ok()?)];
@@ -89,8 +85,9 @@ impl SdJwt {
         text.extend_from_slice(header.as_bytes());
         text.push(b'.');
         base64url::encode_to(&mut text, payload.as_bytes());
-        let text = String::from_utf8(text).ok()?;
-        let signature = if let Some(signer) = signer { Some(signer.sign_encoded(text.as_bytes())?) } else { None };
-        Some((text, signature))
+        if let Some(signer) = signer {
+            signer.sign_to(&mut text)?;
+        }
+        String::from_utf8(text).ok()
     }
 }

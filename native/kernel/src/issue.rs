@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use aws_lc_rs::rand::{SecureRandom, SystemRandom};
+
 use crate::base64url;
 use crate::json::quoted;
 use crate::jws::{DIGEST, Signer, hashed};
@@ -52,18 +54,20 @@ impl Draw {
     }
 }
 
-/// What is written: signing input, signature and Disclosures.
-pub type Written = (String, Option<String>, Vec<String>);
+/// What is written: the Issuer-signed JWT, without its signature if there was no signer; Disclosures; and the characters
+/// of both without the signature.
+pub type Written = (String, Vec<String>, usize);
 
 impl Item {
     /// Declines a name that JSON escapes.
     pub fn new(selective: bool, name: Option<&str>, part: Part) -> Option<Self> {
         let name = name.map_or(Some(String::new()), quoted)?.into_bytes();
-        let ending = match &part {
-            Part::Json(json) if selective => ending(&name, json),
-            _ => String::new(),
-        };
-        Some(Self { selective, name, part, ending })
+        let mut made = Self { selective, name, part, ending: String::new() };
+        if let (Part::Json(json), true) = (&mut made.part, selective) {
+            made.ending = ending(&made.name, json);
+            json.truncate(1); // of the rest, only the ending is written
+        }
+        Some(made)
     }
 }
 
@@ -119,28 +123,36 @@ impl Template {
     pub fn draws(&self) -> Vec<usize> {
         self.draws.iter().map(Draw::count).collect()
     }
+}
 
-    /// Writes an SD-JWT, and signs it if there is a signer. Declines salts that are too few, or repeated.
-    ///
-    /// `names` replace members in the clear: name and value as JSON. `tail` is JSON of an object's further members,
-    /// with the closing brace.
-    pub fn write(
-        &self,
-        salts: &[u8],
-        header: &str,
-        names: &[(&[u8], &[u8])],
-        tail: &[u8],
-        signer: Option<&Signer>,
-    ) -> Option<Written> {
-        let mut salts = salts.chunks_exact(SALT);
+/// An SD-JWT to write.
+pub struct Job<'j> {
+    pub template: &'j Template,
+    /// What was drawn; nothing if the kernel draws.
+    pub salts: Option<&'j [u8]>,
+    /// Encoded.
+    pub header: &'j str,
+    /// Members in the clear that get another value: name and value as JSON.
+    pub names: Vec<(&'j [u8], &'j [u8])>,
+    /// JSON of an object's further members, with the closing brace.
+    pub tail: &'j [u8],
+}
+
+impl Job<'_> {
+    /// Writes it, and signs it if there is a signer. Declines salts that are too few, or repeated.
+    pub fn write(&self, signer: Option<&Signer>) -> Option<Written> {
+        let Self { template, header, tail, .. } = self;
+        let drawn: usize = template.draws.iter().map(Draw::count).sum();
+        let mut own = vec![0; if self.salts.is_none() { drawn * SALT } else { 0 }];
+        SystemRandom::new().fill(&mut own).ok()?;
+        let mut salts = self.salts.unwrap_or(&own).chunks_exact(SALT);
         let (mut pool, mut spread) = (Vec::new(), Vec::new());
-        for draw in &self.draws {
+        for draw in &template.draws {
             match draw {
                 Draw::Salts(count) => pool.extend(salts.by_ref().take(*count)),
                 Draw::Spread => spread.push(u128::from_be_bytes(salts.next()?.try_into().ok()?)),
             }
         }
-        let drawn: usize = self.draws.iter().map(Draw::count).sum();
         let mut sorted = pool.clone();
         sorted.sort_unstable();
         let are_different = sorted.windows(2).all(|pair| pair[0] != pair[1]);
@@ -148,7 +160,7 @@ impl Template {
             return None;
         }
         let mut writer = Writer { salts: pool.into_iter(), spread: spread.into_iter(), disclosures: vec![] };
-        let mut payload = writer.node(&self.root, names)?;
+        let mut payload = writer.node(&template.root, &self.names)?;
         payload.pop();
         if payload.len() > 1 {
             payload.push(b',');
@@ -158,9 +170,11 @@ impl Template {
         text.extend_from_slice(header.as_bytes());
         text.push(b'.');
         base64url::encode_to(&mut text, &payload);
-        let text = String::from_utf8(text).ok()?;
-        let signature = if let Some(signer) = signer { Some(signer.sign_encoded(text.as_bytes())?) } else { None };
-        Some((text, signature, writer.disclosures))
+        let size = text.len() + writer.disclosures.iter().map(String::len).sum::<usize>();
+        if let Some(signer) = signer {
+            signer.sign_to(&mut text)?;
+        }
+        Some((String::from_utf8(text).ok()?, writer.disclosures, size))
     }
 }
 

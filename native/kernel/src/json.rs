@@ -6,8 +6,11 @@ use std::ops::Range;
 
 /// Arrays and objects in one text: Python accepts no fewer.
 const MOST_CONTAINERS: usize = 32_768;
-/// Members of an object that are compared one by one.
+/// Names that are compared one by one.
 const FEW: usize = 12;
+/// From this length on, a string is looked through in strides.
+const LONG: usize = 16;
+const STRIDE: usize = 32;
 
 /// A string: a part of the buffer that was parsed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,18 +19,29 @@ pub struct Text {
     end: u32,
 }
 
-pub type Members = Vec<(Text, Value)>;
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+/// A value. What an array or object contains follows it: so many nodes, and in an object each name before its value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Node {
     Null,
     Bool(bool),
     Int(i64),
     Float(f64),
     Text(Text),
-    Array(Vec<Value>),
-    Object(Members),
+    Array(u32),
+    Object(u32),
 }
+
+/// A value with everything inside.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Value<'n>(&'n [Node]);
+
+/// The elements of an array.
+#[derive(Clone, Copy)]
+pub struct Elements<'n>(&'n [Node]);
+
+/// The members of an object.
+#[derive(Clone, Copy)]
+pub struct Members<'n>(Elements<'n>);
 
 impl Text {
     fn new(range: Range<usize>) -> Option<Self> {
@@ -44,39 +58,76 @@ impl Text {
     }
 }
 
-impl Value {
-    pub fn text<'b>(&self, buffer: &'b str) -> Option<&'b str> {
-        if let Value::Text(text) = self { Some(text.of(buffer)) } else { None }
+impl<'n> Value<'n> {
+    /// The first value of some nodes.
+    pub fn first(nodes: &'n [Node]) -> Option<Self> {
+        Elements(nodes).next()
     }
 
-    pub fn int(&self) -> Option<i64> {
-        if let Value::Int(number) = self { Some(*number) } else { None }
+    pub fn nodes(self) -> &'n [Node] {
+        self.0
     }
 
-    pub fn members(&self) -> Option<&Members> {
-        if let Value::Object(members) = self { Some(members) } else { None }
+    pub fn node(self) -> Node {
+        self.0[0]
     }
 
-    pub fn into_members(self) -> Option<Members> {
-        if let Value::Object(members) = self { Some(members) } else { None }
+    pub fn text(self, buffer: &str) -> Option<&str> {
+        if let Node::Text(text) = self.node() { Some(text.of(buffer)) } else { None }
+    }
+
+    pub fn int(self) -> Option<i64> {
+        if let Node::Int(number) = self.node() { Some(number) } else { None }
+    }
+
+    pub fn elements(self) -> Option<Elements<'n>> {
+        matches!(self.node(), Node::Array(_)).then(|| Elements(&self.0[1..]))
+    }
+
+    pub fn members(self) -> Option<Members<'n>> {
+        matches!(self.node(), Node::Object(_)).then(|| Members(Elements(&self.0[1..])))
+    }
+}
+
+impl<'n> Iterator for Elements<'n> {
+    type Item = Value<'n>;
+
+    fn next(&mut self) -> Option<Value<'n>> {
+        let length = match self.0.first()? {
+            Node::Array(inside) | Node::Object(inside) => *inside as usize + 1,
+            _ => 1,
+        };
+        let (value, rest) = self.0.split_at(length);
+        self.0 = rest;
+        Some(Value(value))
+    }
+}
+
+impl<'n> Iterator for Members<'n> {
+    type Item = (Text, Value<'n>);
+
+    fn next(&mut self) -> Option<(Text, Value<'n>)> {
+        let Node::Text(name) = self.0.next()?.node() else { return None };
+        Some((name, self.0.next()?))
     }
 }
 
 /// The member of a name.
-pub fn member<'v>(members: &'v Members, name: &str, buffer: &str) -> Option<&'v Value> {
-    members.iter().find(|(one, _)| one.of(buffer) == name).map(|(_, value)| value)
+pub fn member<'n>(mut members: Members<'n>, name: &str, buffer: &str) -> Option<Value<'n>> {
+    members.find(|(one, _)| one.of(buffer) == name).map(|(_, value)| value)
 }
 
-/// Reads a part of a buffer, in which arrays and objects nest no deeper than `depth`.
+/// Adds the value of a part of a buffer to some nodes. Arrays and objects nest no deeper than `depth`.
 ///
-/// A string with escapes is replaced by its characters and spaces, so that it is a part of the buffer too.
-pub fn parse(buffer: &mut [u8], part: Range<usize>, depth: usize) -> Option<Value> {
-    std::str::from_utf8(buffer.get(part.clone())?).ok()?;
-    let mut reader = Reader { data: &mut buffer[..part.end], at: part.start, containers: 0 };
+/// A string with escapes is replaced by its characters and spaces, so that it is a part of the buffer too. The part is
+/// UTF-8 after that if it was before; the caller checks it.
+pub fn parse(buffer: &mut [u8], part: Range<usize>, depth: usize, nodes: &mut Vec<Node>) -> Option<()> {
+    let data = buffer.get_mut(..part.end)?;
+    let mut reader = Reader { data, at: part.start, containers: 0, nodes, names: Vec::with_capacity(FEW) };
     reader.space();
-    let value = reader.value(depth)?;
+    reader.value(depth)?;
     reader.space();
-    (reader.at == part.end).then_some(value)
+    (reader.at == part.end).then_some(())
 }
 
 /// A text as JSON. Declines one with escapes.
@@ -126,6 +177,9 @@ struct Reader<'d> {
     data: &'d mut [u8],
     at: usize,
     containers: usize,
+    nodes: &'d mut Vec<Node>,
+    /// Of the open objects.
+    names: Vec<Text>,
 }
 
 impl Reader<'_> {
@@ -155,53 +209,63 @@ impl Reader<'_> {
         if self.containers > MOST_CONTAINERS { None } else { depth.checked_sub(1) }
     }
 
-    fn value(&mut self, depth: usize) -> Option<Value> {
-        match self.data.get(self.at)? {
-            b'"' => self.string().map(Value::Text),
-            b'{' => self.object(depth),
-            b'[' => self.array(depth),
-            b't' => self.skip(b"true").map(|()| Value::Bool(true)),
-            b'f' => self.skip(b"false").map(|()| Value::Bool(false)),
-            b'n' => self.skip(b"null").map(|()| Value::Null),
-            _ => self.number(),
-        }
+    fn value(&mut self, depth: usize) -> Option<()> {
+        let node = match self.data.get(self.at)? {
+            b'"' => Node::Text(self.string()?),
+            b'{' => return self.object(depth),
+            b'[' => return self.array(depth),
+            b't' => self.skip(b"true").map(|()| Node::Bool(true))?,
+            b'f' => self.skip(b"false").map(|()| Node::Bool(false))?,
+            b'n' => self.skip(b"null").map(|()| Node::Null)?,
+            _ => self.number()?,
+        };
+        self.nodes.push(node);
+        Some(())
     }
 
-    fn array(&mut self, depth: usize) -> Option<Value> {
+    fn array(&mut self, depth: usize) -> Option<()> {
         let within = self.enter(depth)?;
-        let mut elements = Vec::new();
+        let start = self.nodes.len();
+        self.nodes.push(Node::Array(0));
         if self.data.get(self.at) == Some(&b']') {
             self.at += 1;
-            return Some(Value::Array(elements));
+            return Some(());
         }
         loop {
-            elements.push(self.value(within)?);
+            self.value(within)?;
             self.space();
             match self.next()? {
                 b',' => self.space(),
-                b']' => return Some(Value::Array(elements)),
+                b']' => return end(self.nodes, start),
                 _ => return None,
             }
         }
     }
 
-    fn object(&mut self, depth: usize) -> Option<Value> {
+    fn object(&mut self, depth: usize) -> Option<()> {
         let within = self.enter(depth)?;
-        let mut members = Members::new();
+        let (start, names) = (self.nodes.len(), self.names.len());
+        self.nodes.push(Node::Object(0));
         if self.data.get(self.at) == Some(&b'}') {
             self.at += 1;
-            return Some(Value::Object(members));
+            return Some(());
         }
         loop {
             let name = self.string()?;
+            self.names.push(name);
+            self.nodes.push(Node::Text(name));
             self.space();
             self.skip(b":")?;
             self.space();
-            members.push((name, self.value(within)?));
+            self.value(within)?;
             self.space();
             match self.next()? {
                 b',' => self.space(),
-                b'}' => return are_different(&members, self.data).then_some(Value::Object(members)),
+                b'}' => {
+                    let are_different = are_different(&self.names[names..], self.data);
+                    self.names.truncate(names);
+                    return if are_different { end(self.nodes, start) } else { None };
+                }
                 _ => return None,
             }
         }
@@ -270,7 +334,7 @@ impl Reader<'_> {
         Some(code)
     }
 
-    fn number(&mut self) -> Option<Value> {
+    fn number(&mut self) -> Option<Node> {
         let rest = &self.data[self.at..];
         let is_part = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | b'+' | b'e' | b'E');
         let end = rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len());
@@ -278,13 +342,13 @@ impl Reader<'_> {
         self.at += end;
         if literal.contains('.') {
             let number: f64 = literal.parse().ok()?;
-            return (format!("{number:?}") == literal && !literal.contains('e')).then_some(Value::Float(number));
+            return (format!("{number:?}") == literal && !literal.contains('e')).then_some(Node::Float(number));
         }
         let number: i64 = literal.parse().ok()?;
         let digits = literal.strip_prefix('-').unwrap_or(literal);
         let is_written_so =
             digits.starts_with(|first: char| first.is_ascii_digit()) && (!digits.starts_with('0') || literal == "0");
-        is_written_so.then_some(Value::Int(number))
+        is_written_so.then_some(Node::Int(number))
     }
 }
 
@@ -292,6 +356,7 @@ impl Reader<'_> {
 fn plain(data: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
+    let stops = |byte: &u8| (*byte < 0x20) | (*byte == b'"') | (*byte == b'\\');
     let zero_in = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
     let mut at = 0;
     while let Some(eight) = data.get(at..at + 8).and_then(|slice| slice.try_into().ok()) {
@@ -302,18 +367,30 @@ fn plain(data: &[u8]) -> usize {
             return at + found.trailing_zeros() as usize / 8; // the first one found is never a false one
         }
         at += 8;
+        if at == LONG {
+            let is_plain = |slice: &[u8]| !slice.iter().fold(false, |found, byte| found | stops(byte));
+            while data.get(at..at + STRIDE).is_some_and(is_plain) {
+                at += STRIDE;
+            }
+        }
     }
-    let stops = |byte: &u8| *byte < 0x20 || matches!(byte, b'"' | b'\\');
     at + data[at..].iter().position(stops).unwrap_or(data.len() - at)
 }
 
-/// Whether no two members have the same name.
-pub fn are_different(members: &Members, buffer: &[u8]) -> bool {
-    let name = |at: usize| members[at].0.bytes(buffer);
-    if members.len() <= FEW {
-        return (1..members.len()).all(|at| (0..at).all(|other| name(other) != name(at)));
+/// Whether no two names are the same.
+pub fn are_different(names: &[Text], buffer: &[u8]) -> bool {
+    let name = |at: usize| names[at].bytes(buffer);
+    if names.len() <= FEW {
+        return (1..names.len()).all(|at| (0..at).all(|other| name(other) != name(at)));
     }
-    let mut names: Vec<&[u8]> = members.iter().map(|(name, _)| name.bytes(buffer)).collect();
-    names.sort_unstable();
-    names.windows(2).all(|pair| pair[0] != pair[1])
+    let mut sorted: Vec<&[u8]> = names.iter().map(|name| name.bytes(buffer)).collect();
+    sorted.sort_unstable();
+    sorted.windows(2).all(|pair| pair[0] != pair[1])
+}
+
+/// Ends the array or object that starts at a node.
+pub fn end(nodes: &mut [Node], start: usize) -> Option<()> {
+    let inside = u32::try_from(nodes.len() - start - 1).ok()?;
+    nodes[start] = if let Node::Array(_) = nodes[start] { Node::Array(inside) } else { Node::Object(inside) };
+    Some(())
 }

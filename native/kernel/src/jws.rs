@@ -3,22 +3,47 @@
 use aws_lc_rs::digest::{Digest, SHA256, digest};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, ParsedPublicKey, UnparsedPublicKey,
+    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, ParsedPublicKey,
 };
 
 use crate::base64url;
-use crate::json::{Members, Value, member, parse};
+use crate::json::{Members, Node, Value, member, parse};
 
 const COORDINATE: usize = 32;
+/// Parts of a usual SD-JWT.
+const FEW: usize = 16;
 const UNCOMPRESSED: u8 = 4;
 
 /// A JWS that is read and not verified.
 pub struct Jws {
     /// Holds every string of header and payload.
     pub buffer: String,
-    pub header: Members,
-    pub payload: Members,
+    header: Vec<Node>,
+    payload: Vec<Node>,
     pub signature: Vec<u8>,
+}
+
+impl Jws {
+    pub fn header(&self) -> Option<Members<'_>> {
+        Value::first(&self.header)?.members()
+    }
+
+    pub fn payload(&self) -> Option<Members<'_>> {
+        Value::first(&self.payload)?.members()
+    }
+}
+
+/// Issuer-signed JWT and at most so many Disclosures of a compact SD-JWT, and what follows them.
+pub fn parts(text: &str, most: usize) -> Option<(Vec<&str>, &str)> {
+    let (mut found, mut start) = (Vec::with_capacity(FEW), 0);
+    for end in memchr::memchr_iter(b'~', text.as_bytes()) {
+        if found.len() > most {
+            return None;
+        }
+        found.push(&text[start..end]);
+        start = end + 1;
+    }
+    (!found.is_empty()).then(|| (found, &text[start..]))
 }
 
 /// Signing input, header, payload and signature, encoded.
@@ -34,20 +59,21 @@ pub fn read(text: &str, depth: usize) -> Option<Jws> {
     let signature = base64url::decode(signature)?;
     let mut data = Vec::with_capacity(text.len());
     let (header, payload) = (base64url::decode_to(&mut data, header)?, base64url::decode_to(&mut data, payload)?);
-    let header = parse(&mut data, header, depth)?.into_members()?;
-    let payload = parse(&mut data, payload, depth)?.into_members()?;
-    let buffer = String::from_utf8(data).ok()?;
-    are_texts(&header, &buffer).then_some(Jws { buffer, header, payload, signature })
+    let (mut nodes, mut of_payload) = (Vec::new(), Vec::new());
+    parse(&mut data, header, depth, &mut nodes)?;
+    parse(&mut data, payload, depth, &mut of_payload)?;
+    let read = Jws { buffer: String::from_utf8(data).ok()?, header: nodes, payload: of_payload, signature };
+    (are_texts(read.header()?, &read.buffer) && read.payload().is_some()).then_some(read)
 }
 
 /// Whether `alg`, `typ` and `kid` are strings, where present.
-pub fn are_texts(header: &Members, buffer: &str) -> bool {
-    let is_text = |name| member(header, name, buffer).is_none_or(|value| matches!(value, Value::Text(_)));
+pub fn are_texts(header: Members, buffer: &str) -> bool {
+    let is_text = |name| member(header, name, buffer).is_none_or(|value| value.text(buffer).is_some());
     ["alg", "typ", "kid"].into_iter().all(is_text)
 }
 
 /// Whether a header says ES256 and this type, and has no parameter that changes how a JWS is read.
-pub fn is_es256(header: &Members, typ: Option<&str>, buffer: &str) -> bool {
+pub fn is_es256(header: Members, typ: Option<&str>, buffer: &str) -> bool {
     let text = |name| member(header, name, buffer).and_then(|value| value.text(buffer));
     let absent = |name| member(header, name, buffer).is_none();
     text("alg") == Some("ES256")
@@ -79,38 +105,33 @@ pub struct Key {
     parsed: ParsedPublicKey,
 }
 
+/// The uncompressed point of coordinates as base64url, which may not be on the curve.
+pub fn point(x: &str, y: &str) -> Option<Vec<u8>> {
+    let mut point = Vec::with_capacity(2 * COORDINATE + 1);
+    point.push(UNCOMPRESSED);
+    let sizes = [base64url::decode_to(&mut point, x)?.len(), base64url::decode_to(&mut point, y)?.len()];
+    (sizes == [COORDINATE; 2]).then_some(point)
+}
+
 impl Key {
     /// Reads a key from its coordinates as base64url.
     pub fn read(x: &str, y: &str) -> Option<Self> {
-        let mut point = Vec::with_capacity(2 * COORDINATE + 1);
-        point.push(UNCOMPRESSED);
-        for text in [x, y] {
-            if base64url::decode_to(&mut point, text)?.len() != COORDINATE {
-                return None;
-            }
-        }
+        let point = point(x, y)?;
         let parsed = ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, &point).ok()?;
         let members = [r#"{"crv":"P-256","kty":"EC","x":""#, x, r#"","y":""#, y, r#""}"#].concat();
         let thumbprint = String::from_utf8(hashed(members.as_bytes()).to_vec()).ok()?;
         Some(Self { point, thumbprint, parsed })
     }
 
-    /// Whether a signature, r and s, is the key's over the digest of a message. A `false` is no refusal.
-    pub fn verifies(&self, hash: &Digest, signature: &[u8]) -> bool {
+    /// Whether a signature, r and s, is the key's over a message. A `false` is no refusal.
+    pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
+        self.verifies_digest(&digest(&SHA256, message), signature)
+    }
+
+    /// The same over the digest of a message.
+    pub fn verifies_digest(&self, hash: &Digest, signature: &[u8]) -> bool {
         signature.len() == 2 * COORDINATE && self.parsed.verify_digest_sig(hash, signature).is_ok()
     }
-}
-
-/// Whether a signature, r and s, is that of the key with this point, over a message. A `false` is no refusal.
-pub fn verifies(point: &[u8], message: &[u8], signature: &[u8]) -> bool {
-    verifies_digest(point, &digest(&SHA256, message), signature)
-}
-
-/// The same over the digest of a message.
-pub fn verifies_digest(point: &[u8], hash: &Digest, signature: &[u8]) -> bool {
-    point.first() == Some(&UNCOMPRESSED)
-        && signature.len() == 2 * COORDINATE
-        && UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify_digest(hash, signature).is_ok()
 }
 
 /// A private key of P-256.
@@ -133,8 +154,11 @@ impl Signer {
         Some(signature.as_ref().to_vec()).filter(|bytes| bytes.len() == 2 * COORDINATE)
     }
 
-    /// The same as base64url.
-    pub fn sign_encoded(&self, message: &[u8]) -> Option<String> {
-        Some(base64url::encode(&self.sign(message)?))
+    /// Appends its signature to a signing input.
+    pub fn sign_to(&self, text: &mut Vec<u8>) -> Option<()> {
+        let signature = self.sign(text)?;
+        text.push(b'.');
+        base64url::encode_to(text, &signature);
+        Some(())
     }
 }

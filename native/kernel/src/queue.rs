@@ -6,18 +6,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use aws_lc_rs::digest::Digest;
 
-use crate::jws::verifies_digest;
+use crate::jws::Key;
 use crate::sd_jwt::{Limits, SdJwt};
-
-/// Whose signature is verified.
-pub enum Signed {
-    ByPoint(Vec<u8>),
-    ByHolder(Arc<SdJwt>),
-}
 
 pub enum Job {
     Read { issuer_jwt: String, disclosures: Vec<String>, limits: Limits },
-    Verify { by: Signed, hash: Digest, signature: Vec<u8> },
+    Verify { key: Arc<Key>, hash: Digest, signature: Vec<u8> },
 }
 
 #[derive(Clone)]
@@ -32,18 +26,13 @@ impl Job {
         match self {
             Job::Read { issuer_jwt, disclosures, limits } => {
                 let disclosures: Vec<&str> = disclosures.iter().map(String::as_str).collect();
-                let read = SdJwt::read(&issuer_jwt, &disclosures, limits);
+                let read = SdJwt::read(&issuer_jwt, &disclosures, limits, None);
                 read.iter().for_each(|read| {
                     read.sd_hash(&disclosures);
                 });
                 Outcome::Read(read.map(Arc::new))
             }
-            Job::Verify { by: Signed::ByPoint(point), hash, signature } => {
-                Outcome::Valid(verifies_digest(&point, &hash, &signature))
-            }
-            Job::Verify { by: Signed::ByHolder(sd_jwt), hash, signature } => {
-                Outcome::Valid(sd_jwt.holder.as_ref().is_some_and(|key| key.verifies(&hash, &signature)))
-            }
+            Job::Verify { key, hash, signature } => Outcome::Valid(key.verifies_digest(&hash, &signature)),
         }
     }
 }

@@ -1,14 +1,14 @@
 //! SD-JWTs: digests replaced by Disclosures (RFC 9901 7.1, steps 2.d to 5).
 
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use aws_lc_rs::digest::{Context, Digest, SHA256};
 use memchr::memmem::find;
 
 use crate::base64url;
 use crate::claims::confirmed_key;
-use crate::json::{Members, Text, Value, are_different, member, parse};
+use crate::json::{Elements, Members, Node, Text, Value, are_different, end, member, parse};
 use crate::jws::{DIGEST, Key, are_texts, encoded, hashed, split};
 
 const SD: &str = "_sd";
@@ -16,6 +16,8 @@ const SD_ALG: &str = "_sd_alg";
 const ELLIPSIS: &str = "...";
 /// Bytes of what has one size: the key, digests, and this value itself.
 const FIXED: usize = 2_048;
+/// Characters of an SD-JWT for each of its values and names: a card has no more of these.
+const TEXT_OF_A_NODE: usize = 24;
 
 /// The bounds of `sdcard.limits.Limits` that count here.
 #[derive(Clone, Copy)]
@@ -49,7 +51,7 @@ pub struct Revealed {
 
 /// The Processed SD-JWT Payload.
 pub struct Processed {
-    pub claims: Members,
+    claims: Vec<Node>,
     pub sent: Vec<Sent>,
     pub revealed: Vec<Revealed>,
     pub met: usize,
@@ -57,11 +59,17 @@ pub struct Processed {
     pub emptied: Vec<Place>,
 }
 
+impl Processed {
+    pub fn claims(&self) -> Option<Members<'_>> {
+        Value::first(&self.claims)?.members()
+    }
+}
+
 /// An SD-JWT that is read and not verified.
 pub struct SdJwt {
     /// Holds every string.
     pub buffer: String,
-    pub header: Members,
+    header: Vec<Node>,
     pub processed: Processed,
     /// The digest of the signing input.
     pub signed: Digest,
@@ -70,51 +78,55 @@ pub struct SdJwt {
     issuer_jwt: Context,
     sd_hash: OnceLock<[u8; DIGEST]>,
     /// The key that it is bound to, if that is of P-256.
-    pub holder: Option<Key>,
+    pub holder: Option<Arc<Key>>,
 }
 
 impl SdJwt {
-    /// Reads an Issuer-signed JWT with its Disclosures.
-    pub fn read(issuer_jwt: &str, disclosures: &[&str], limits: Limits) -> Option<Self> {
+    /// Reads an Issuer-signed JWT with its Disclosures. The key in `cnf` may be a known one.
+    pub fn read(issuer_jwt: &str, disclosures: &[&str], limits: Limits, known: Option<&Arc<Key>>) -> Option<Self> {
         let (signing_input, header, payload, signature) = split(issuer_jwt)?;
         let signature = base64url::decode(signature)?;
-        let mut data =
-            Vec::with_capacity((issuer_jwt.len() + disclosures.iter().map(|one| one.len()).sum::<usize>()) / 4 * 3);
+        let size = issuer_jwt.len() + disclosures.iter().map(|one| one.len()).sum::<usize>();
+        let mut data = Vec::with_capacity(size / 4 * 3);
         let header = base64url::decode_to(&mut data, header)?;
         let payload = base64url::decode_to(&mut data, payload)?;
         let parts: Option<Vec<_>> = disclosures.iter().map(|text| base64url::decode_to(&mut data, text)).collect();
-        let header = parse(&mut data, header, limits.depth)?.into_members()?;
-        let payload = parse(&mut data, payload, limits.depth)?.into_members()?;
-        let read: Option<Vec<_>> = parts?.into_iter().map(|part| disclosure(&mut data, part, limits.depth)).collect();
+        let (mut of_header, mut nodes) = (Vec::new(), Vec::with_capacity(size / TEXT_OF_A_NODE));
+        parse(&mut data, header, limits.depth, &mut of_header)?;
+        parse(&mut data, payload, limits.depth, &mut nodes)?;
+        let read: Option<Vec<_>> =
+            parts?.into_iter().map(|part| disclosure(&mut data, part, limits.depth, &mut nodes)).collect();
         let buffer = String::from_utf8(data).ok()?;
-        let (sent, values) = read?.into_iter().unzip();
-        let processed = process(payload, disclosures, sent, values, &buffer, limits)?;
+        let processed = process(&nodes, disclosures, read?, &buffer, limits)?;
         let mut hashed_so_far = Context::new(&SHA256);
         hashed_so_far.update(signing_input.as_bytes());
         let signed = hashed_so_far.clone().finish();
         hashed_so_far.update(issuer_jwt.get(signing_input.len()..)?.as_bytes());
-        let holder = confirmed_key(&processed.claims, &buffer);
-        let is_usual = are_texts(&header, &buffer);
-        is_usual.then(|| Self {
+        let holder = confirmed_key(processed.claims()?, &buffer, known);
+        let read = Self {
             buffer,
-            header,
+            header: of_header,
             processed,
             signed,
             signature,
             issuer_jwt: hashed_so_far,
             sd_hash: OnceLock::new(),
             holder,
-        })
+        };
+        are_texts(read.header()?, &read.buffer).then_some(read)
+    }
+
+    pub fn header(&self) -> Option<Members<'_>> {
+        Value::first(&self.header)?.members()
     }
 
     /// The bytes that it takes, about.
     pub fn size(&self) -> usize {
         let processed = &self.processed;
-        let values = size_of_members(&self.header) + size_of_members(&processed.claims);
         let steps: usize = processed.revealed.iter().map(|one| one.place.capacity()).sum();
         FIXED
             + self.buffer.capacity()
-            + values
+            + (self.header.capacity() + processed.claims.capacity()) * size_of::<Node>()
             + steps * size_of::<Step>()
             + processed.sent.capacity() * size_of::<Sent>()
             + processed.revealed.capacity() * size_of::<Revealed>()
@@ -139,55 +151,73 @@ impl SdJwt {
 
 /// Replaces each digest by the claim of its Disclosure, or removes it.
 ///
-/// Declines another algorithm than `sha-256`, and a Disclosure for `iss`.
+/// Declines another algorithm than `sha-256`, and a Disclosure for `iss`. `read` are the Disclosures, and where their
+/// values are among the nodes.
 fn process(
-    mut payload: Members,
+    nodes: &[Node],
     disclosures: &[&str],
-    sent: Vec<Sent>,
-    values: Vec<Option<Value>>,
+    read: Vec<(Sent, Range<usize>)>,
     buffer: &str,
     limits: Limits,
 ) -> Option<Processed> {
-    if let Some(at) = payload.iter().position(|(name, _)| name.of(buffer) == SD_ALG) {
-        if payload.remove(at).1.text(buffer) != Some("sha-256") {
-            return None;
-        }
+    let payload = Value::first(nodes)?.members()?;
+    if member(payload, SD_ALG, buffer).is_some_and(|named| named.text(buffer) != Some("sha-256")) {
+        return None;
     }
     let mut waiting: Vec<([u8; DIGEST], usize)> = Vec::with_capacity(disclosures.len());
     for (number, text) in disclosures.iter().enumerate() {
         waiting.push((hashed(text.as_bytes()), number));
     }
     waiting.sort_unstable();
-    let (revealed, partly, emptied, place) = (Vec::with_capacity(sent.len()), vec![], vec![], vec![]);
-    let mut walk = Walk { buffer, limits, waiting, values, sent, met: vec![], revealed, partly, emptied, place };
-    let claims = walk.object(payload, None)?;
-    let Walk { waiting, sent, mut met, revealed, mut partly, emptied, .. } = walk;
+    let (sent, values): (Vec<_>, _) = read.into_iter().unzip();
+    let (claims, revealed) = (Vec::with_capacity(nodes.len()), Vec::with_capacity(sent.len()));
+    let (met, partly, emptied, place) = (vec![], vec![], vec![], vec![]);
+    let mut walk = Walk { nodes, buffer, limits, waiting, values, sent, claims, met, revealed, partly, emptied, place };
+    walk.object(payload, None)?;
+    let Walk { waiting, sent, claims, mut met, revealed, mut partly, emptied, .. } = walk;
     met.sort_unstable();
     partly.sort_unstable_by_key(|name: &Text| name.of(buffer));
     let is_exact = met.windows(2).all(|pair| pair[0] != pair[1]) && revealed.len() == waiting.len();
     is_exact.then_some(Processed { claims, sent, revealed, met: met.len(), partly, emptied })
 }
 
-fn disclosure(data: &mut [u8], part: Range<usize>, depth: usize) -> Option<(Sent, Option<Value>)> {
+/// Adds the value of a Disclosure to some nodes, and says where it is.
+fn disclosure(
+    data: &mut [u8],
+    part: Range<usize>,
+    depth: usize,
+    nodes: &mut Vec<Node>,
+) -> Option<(Sent, Range<usize>)> {
     let text = &data[part.clone()];
     let without_digests = [&b"\"_sd"[..], b"\"...\"", b"\\u"].iter().all(|one| find(text, one).is_none());
-    let Value::Array(parts) = parse(data, part, depth)? else { return None };
-    let mut parts = parts.into_iter();
-    let Value::Text(salt) = parts.next()? else { return None };
-    match (parts.next()?, parts.next(), parts.next()) {
-        (value, None, _) => Some((Sent { salt, name: None, without_digests }, Some(value))),
-        (Value::Text(name), Some(value), None) => Some((Sent { salt, name: Some(name), without_digests }, Some(value))),
-        _ => None,
-    }
+    let start = nodes.len();
+    parse(data, part, depth, nodes)?;
+    let mut parts = Value::first(&nodes[start..])?.elements()?;
+    let Node::Text(salt) = parts.next()?.node() else { return None };
+    let (name, value) = match (parts.next()?, parts.next(), parts.next()) {
+        (value, None, _) => (None, value),
+        (name, Some(value), None) => (Some(name.node()), value),
+        _ => return None,
+    };
+    let name = match name {
+        Some(Node::Text(name)) => Some(name),
+        None => None,
+        _ => return None,
+    };
+    let value = nodes.len() - value.nodes().len()..nodes.len(); // the last one
+    Some((Sent { salt, name, without_digests }, value))
 }
 
 struct Walk<'b> {
+    nodes: &'b [Node],
     buffer: &'b str,
     limits: Limits,
     /// The digest of each Disclosure, sorted.
     waiting: Vec<([u8; DIGEST], usize)>,
-    values: Vec<Option<Value>>,
+    /// Where the value of each Disclosure is among the nodes; empty once it was taken.
+    values: Vec<Range<usize>>,
     sent: Vec<Sent>,
+    claims: Vec<Node>,
     met: Vec<&'b str>,
     revealed: Vec<Revealed>,
     partly: Vec<Text>,
@@ -195,125 +225,127 @@ struct Walk<'b> {
     place: Place,
 }
 
-impl Walk<'_> {
-    /// Processes a value at a step below the present place.
-    fn within(&mut self, step: Step, value: Value, parent: Option<usize>) -> Option<Value> {
-        if !matches!(value, Value::Object(_) | Value::Array(_)) {
-            return Some(value);
-        }
+impl<'b> Walk<'b> {
+    /// Adds a value at a step below the present place, processed.
+    fn within(&mut self, step: Step, value: Value<'b>, parent: Option<usize>) -> Option<()> {
         self.place.push(step);
-        let result = match value {
-            Value::Object(members) if member(&members, SD_ALG, self.buffer).is_some() => None,
-            Value::Object(members) => self.object(members, parent).map(Value::Object),
-            Value::Array(elements) => self.array(elements, parent).map(Value::Array),
-            value => Some(value),
-        };
+        if let Some(members) = value.members() {
+            if member(members, SD_ALG, self.buffer).is_some() {
+                return None;
+            }
+            self.object(members, parent)?;
+        } else if let Some(elements) = value.elements() {
+            self.array(elements, parent)?;
+        } else {
+            self.claims.push(value.node());
+        }
         self.place.pop();
-        result
+        Some(())
     }
 
-    fn object(&mut self, members: Members, parent: Option<usize>) -> Option<Members> {
+    fn object(&mut self, members: Members<'b>, parent: Option<usize>) -> Option<()> {
         if self.place.len() >= self.limits.depth {
             return None;
         }
-        let mut digests = Vec::new();
-        let mut result = Members::with_capacity(members.len());
+        let (start, is_top) = (self.claims.len(), self.place.is_empty());
+        self.claims.push(Node::Object(0));
+        let (mut digests, mut names) = (None, Vec::new());
         for (name, value) in members {
-            if name.of(self.buffer) == ELLIPSIS {
-                return None;
-            }
-            if name.of(self.buffer) != SD {
-                let is_top = self.place.is_empty();
-                if is_top && !has_digests(&value, self.buffer) {
-                    result.push((name, value));
-                    continue;
+            match name.of(self.buffer) {
+                SD => digests = Some(value.elements()?),
+                SD_ALG if is_top => {}
+                ELLIPSIS => return None,
+                _ => {
+                    names.push(name);
+                    self.claims.push(Node::Text(name));
+                    if is_top && !has_digests(value, self.buffer) {
+                        self.claims.extend_from_slice(value.nodes());
+                        continue;
+                    }
+                    if is_top {
+                        self.partly.push(name);
+                    }
+                    self.within(Step::Name(name), value, parent)?;
                 }
-                if is_top {
-                    self.partly.push(name);
-                }
-                let value = self.within(Step::Name(name), value, parent)?;
-                result.push((name, value));
-            } else if let Value::Array(listed) = value {
-                digests = listed;
-            } else {
-                return None;
             }
         }
         let mut shown = Vec::new();
-        let is_any = !digests.is_empty();
-        for digest in digests {
-            shown.extend(self.meet(&digest)?);
+        let is_any = digests.is_some_and(|mut digests| digests.next().is_some());
+        for digest in digests.into_iter().flatten() {
+            shown.extend(self.meet(digest)?);
         }
         for &number in &shown {
-            self.insert(number, &mut result, parent)?;
+            names.push(self.insert(number, parent)?);
         }
-        if !shown.is_empty() && !are_different(&result, self.buffer.as_bytes()) {
+        if !shown.is_empty() && !are_different(&names, self.buffer.as_bytes()) {
             return None; // a name was taken
         }
-        if is_any && result.is_empty() {
+        if is_any && names.is_empty() {
             self.emptied.push(self.place.clone());
         }
-        Some(result)
+        end(&mut self.claims, start)
     }
 
-    /// Adds a disclosed claim whose name is not reserved.
-    fn insert(&mut self, number: usize, result: &mut Members, parent: Option<usize>) -> Option<()> {
+    /// Adds a disclosed claim, and gives its name, which is not reserved.
+    fn insert(&mut self, number: usize, parent: Option<usize>) -> Option<Text> {
         let name = self.sent[number].name?;
         let text = name.of(self.buffer);
         let is_issuer = self.place.is_empty() && text == "iss"; // it chooses the key before it is disclosed
         if is_issuer || [SD, SD_ALG, ELLIPSIS].contains(&text) {
             return None;
         }
-        let value = self.reveal(number, Step::Name(name), parent)?;
-        result.push((name, value));
-        Some(())
+        self.claims.push(Node::Text(name));
+        self.reveal(number, Step::Name(name), parent)?;
+        Some(name)
     }
 
-    fn array(&mut self, elements: Vec<Value>, parent: Option<usize>) -> Option<Vec<Value>> {
+    fn array(&mut self, elements: Elements<'b>, parent: Option<usize>) -> Option<()> {
         if self.place.len() >= self.limits.depth {
             return None;
         }
-        let is_any = !elements.is_empty();
-        let mut result = Vec::with_capacity(elements.len());
+        let start = self.claims.len();
+        self.claims.push(Node::Array(0));
+        let (mut is_any, mut length) = (false, 0);
         for element in elements {
-            let here = Step::Index(result.len());
-            match element {
-                Value::Object(mut members) if member(&members, ELLIPSIS, self.buffer).is_some() => {
-                    let digest = members.pop()?.1;
-                    if !members.is_empty() {
-                        return None;
-                    }
-                    if let Some(number) = self.meet(&digest)? {
-                        if self.sent[number].name.is_some() {
-                            return None;
-                        }
-                        result.push(self.reveal(number, here, parent)?);
-                    }
+            is_any = true;
+            let here = Step::Index(length);
+            let digest = element.members().and_then(|members| member(members, ELLIPSIS, self.buffer));
+            if let Some(digest) = digest {
+                if element.members().is_none_or(|members| members.count() != 1) {
+                    return None;
                 }
-                element => result.push(self.within(here, element, parent)?),
+                let Some(number) = self.meet(digest)? else { continue };
+                if self.sent[number].name.is_some() {
+                    return None;
+                }
+                self.reveal(number, here, parent)?;
+            } else {
+                self.within(here, element, parent)?;
             }
+            length += 1;
         }
-        if is_any && result.is_empty() {
+        if is_any && length == 0 {
             self.emptied.push(self.place.clone());
         }
-        Some(result)
+        end(&mut self.claims, start)
     }
 
-    /// Takes a Disclosure as one in its place, and processes its value.
-    fn reveal(&mut self, number: usize, step: Step, parent: Option<usize>) -> Option<Value> {
+    /// Takes a Disclosure as one in its place, and adds its value, processed.
+    fn reveal(&mut self, number: usize, step: Step, parent: Option<usize>) -> Option<()> {
         let mut place = Vec::with_capacity(self.place.len() + 1);
         place.extend_from_slice(&self.place);
         place.push(step);
         self.revealed.push(Revealed { place, number, parent });
-        let value = self.values[number].take()?;
+        let value = self.nodes.get(std::mem::take(&mut self.values[number]))?;
         if self.place.is_empty() && self.sent[number].without_digests {
-            return Some(value); // it nests as deeply as in its Disclosure
+            self.claims.extend_from_slice(value); // it nests as deeply as in its Disclosure
+            return (!value.is_empty()).then_some(());
         }
-        self.within(step, value, Some(number))
+        self.within(step, Value::first(value)?, Some(number))
     }
 
     /// Notes a digest, and finds the Disclosure that it refers to. A digest that stands twice is declined at the end.
-    fn meet(&mut self, digest: &Value) -> Option<Option<usize>> {
+    fn meet(&mut self, digest: Value<'b>) -> Option<Option<usize>> {
         let digest = digest.text(self.buffer)?;
         self.met.push(digest);
         let found = self.waiting.binary_search_by(|(one, _)| one[..].cmp(digest.as_bytes()));
@@ -321,29 +353,11 @@ impl Walk<'_> {
     }
 }
 
-fn size_of_members(members: &Members) -> usize {
-    let inside: usize = members.iter().map(|(_, value)| size_of_inside(value)).sum();
-    members.capacity() * size_of::<(Text, Value)>() + inside
-}
-
-fn size_of_inside(value: &Value) -> usize {
-    match value {
-        Value::Object(members) => size_of_members(members),
-        Value::Array(elements) => {
-            let inside: usize = elements.iter().map(size_of_inside).sum();
-            elements.capacity() * size_of::<Value>() + inside
-        }
-        _ => 0,
-    }
-}
-
 /// Whether a digest may stand in a value.
-fn has_digests(value: &Value, buffer: &str) -> bool {
-    match value {
-        Value::Object(members) => members
-            .iter()
-            .any(|(name, value)| [SD, SD_ALG, ELLIPSIS].contains(&name.of(buffer)) || has_digests(value, buffer)),
-        Value::Array(elements) => elements.iter().any(|element| has_digests(element, buffer)),
-        _ => false,
-    }
+fn has_digests(value: Value, buffer: &str) -> bool {
+    let is_special = |name: Text| [SD, SD_ALG, ELLIPSIS].contains(&name.of(buffer));
+    value
+        .members()
+        .is_some_and(|mut members| members.any(|(name, value)| is_special(name) || has_digests(value, buffer)))
+        || value.elements().is_some_and(|mut elements| elements.any(|element| has_digests(element, buffer)))
 }

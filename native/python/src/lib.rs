@@ -13,14 +13,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyNone, PyString, PyTuple};
 use sdcard_kernel::claims::{Binding, Expected, Terms};
 use sdcard_kernel::holder::{Answer, Segment};
-use sdcard_kernel::issue::{self, Item, Node, Part};
-use sdcard_kernel::json::{Text, Value};
-use sdcard_kernel::queue::{self, Job, Signed};
+use sdcard_kernel::issue::{self, Item, Part};
+use sdcard_kernel::json::{Node, Text, Value};
+use sdcard_kernel::queue::{self, Job};
 use sdcard_kernel::sd_jwt::{self, Limits, Place, Step};
 use sdcard_kernel::{json, jws};
 
 /// What `sdcard.acceleration` compares: it counts up when a function changes.
-const INTERFACE: u32 = 3;
+const INTERFACE: u32 = 4;
 
 /// Names that a `Maker` remembers.
 const NAMES: usize = 64;
@@ -58,26 +58,27 @@ impl<'py, 'b> Maker<'py, 'b> {
         }
     }
 
-    fn object<'v>(&mut self, members: impl IntoIterator<Item = &'v (Text, Value)>) -> PyResult<Bound<'py, PyDict>> {
+    fn object(&mut self, members: impl IntoIterator<Item = (Text, Value<'b>)>) -> PyResult<Bound<'py, PyDict>> {
         let result = PyDict::new(self.py);
         for (name, value) in members {
-            result.set_item(self.name(*name), self.value(value)?)?;
+            result.set_item(self.name(name), self.value(value)?)?;
         }
         Ok(result)
     }
 
-    fn value(&mut self, value: &Value) -> PyResult<Bound<'py, PyAny>> {
-        Ok(match value {
-            Value::Null => PyNone::get(self.py).to_owned().into_any(),
-            Value::Bool(value) => PyBool::new(self.py, *value).to_owned().into_any(),
-            Value::Int(value) => PyInt::new(self.py, *value).into_any(),
-            Value::Float(value) => PyFloat::new(self.py, *value).into_any(),
-            Value::Text(value) => self.text(*value).into_any(),
-            Value::Array(elements) => {
-                let made: PyResult<Vec<_>> = elements.iter().map(|element| self.value(element)).collect();
+    fn value(&mut self, value: Value<'b>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match value.node() {
+            Node::Null => PyNone::get(self.py).to_owned().into_any(),
+            Node::Bool(value) => PyBool::new(self.py, value).to_owned().into_any(),
+            Node::Int(value) => PyInt::new(self.py, value).into_any(),
+            Node::Float(value) => PyFloat::new(self.py, value).into_any(),
+            Node::Text(value) => self.text(value).into_any(),
+            Node::Array(_) => {
+                let made: PyResult<Vec<_>> =
+                    value.elements().into_iter().flatten().map(|element| self.value(element)).collect();
                 PyList::new(self.py, made?)?.into_any()
             }
-            Value::Object(members) => self.object(members)?.into_any(),
+            Node::Object(_) => self.object(value.members().into_iter().flatten())?.into_any(),
         })
     }
 
@@ -99,7 +100,8 @@ fn read_jws<'py>(py: Python<'py>, text: Argument<'_, 'py>, depth: Argument<'_, '
         let Some(read) = without_lock(py, || jws::read(text, depth)) else { return Ok(None) };
         let Some((signed, ..)) = jws::split(text) else { return Ok(None) };
         let mut maker = Maker::new(py, &read.buffer);
-        let (header, payload) = (maker.object(&read.header)?, maker.object(&read.payload)?);
+        let header = maker.object(read.header().into_iter().flatten())?;
+        let payload = maker.object(read.payload().into_iter().flatten())?;
         let (signed, signature) = (PyBytes::new(py, signed.as_bytes()), PyBytes::new(py, &read.signature));
         (header, payload, signed, signature).into_pyobject(py).map(Some)
     })
@@ -134,6 +136,18 @@ impl Named<'_> {
     }
 }
 
+/// The parts of a compact SD-JWT: Issuer-signed JWT, at most so many Disclosures, and KB-JWT.
+#[pyfunction]
+fn split<'py>(text: Argument<'_, 'py>, most: Argument<'_, 'py>) -> Option<Bound<'py, PyTuple>> {
+    declining(|| {
+        let (py, text, most): (_, &str, usize) = (text.py(), text.extract()?, most.extract()?);
+        let Some((parts, kb_jwt)) = jws::parts(text, most) else { return Ok(None) };
+        let (issuer_jwt, disclosures) = (parts[0], &parts[1..]);
+        let kb_jwt = (!kb_jwt.is_empty()).then(|| PyString::new(py, kb_jwt));
+        (PyString::new(py, issuer_jwt), PyTuple::new(py, disclosures)?, kb_jwt).into_pyobject(py).map(Some)
+    })
+}
+
 /// An SD-JWT with every Disclosure in its place, which is not verified.
 #[pyclass(frozen, module = "sdcard_native")]
 struct SdJwt(Arc<sd_jwt::SdJwt>);
@@ -146,11 +160,14 @@ fn read_sd_jwt(
     disclosures: Argument<'_, '_>,
     depth: Argument<'_, '_>,
     digests: Argument<'_, '_>,
+    known: Argument<'_, '_>,
 ) -> Option<SdJwt> {
     declining(|| {
         let (issuer_jwt, texts): (&str, _) = (issuer_jwt.extract()?, Texts::of(disclosures)?);
         let (disclosures, limits) = (texts.strs()?, Limits { depth: depth.extract()?, digests: digests.extract()? });
-        let read = without_lock(py, || sd_jwt::SdJwt::read(issuer_jwt, &disclosures, limits));
+        let known: Option<PyRef<'_, Key>> = known.extract()?;
+        let known = known.as_ref().map(|key| &key.0);
+        let read = without_lock(py, || sd_jwt::SdJwt::read(issuer_jwt, &disclosures, limits, known));
         Ok(read.map(|read| SdJwt(Arc::new(read))))
     })
 }
@@ -162,9 +179,10 @@ impl SdJwt {
     fn origin<'py>(&self, py: Python<'py>) -> Option<(Option<Bound<'py, PyAny>>, Bound<'py, PyDict>)> {
         declining(|| {
             let mut maker = Maker::new(py, &self.0.buffer);
-            let issuer = json::member(&self.0.processed.claims, "iss", &self.0.buffer);
+            let Some(claims) = self.0.processed.claims() else { return Ok(None) };
+            let issuer = json::member(claims, "iss", &self.0.buffer);
             let issuer = issuer.map(|issuer| maker.value(issuer)).transpose()?;
-            Ok(Some((issuer, maker.object(&self.0.header)?)))
+            Ok(Some((issuer, maker.object(self.0.header().into_iter().flatten())?)))
         })
     }
 
@@ -175,7 +193,7 @@ impl SdJwt {
     fn accept<'py>(
         &self,
         py: Python<'py>,
-        point: Argument<'_, 'py>,
+        key: Argument<'_, 'py>,
         expired: Argument<'_, 'py>,
         begun: Argument<'_, 'py>,
         longest: Argument<'_, 'py>,
@@ -183,34 +201,37 @@ impl SdJwt {
         queue: Argument<'_, 'py>,
     ) -> Option<Bound<'py, PyTuple>> {
         declining(|| {
-            let (point, audience): (&[u8], Option<&str>) = (point.extract()?, audience.extract()?);
+            let (key, audience): (PyRef<'_, Key>, Option<&str>) = (key.extract()?, audience.extract()?);
             let (expired, begun, longest) = (expired.extract()?, begun.extract()?, longest.extract()?);
             let queue: Option<PyRef<'_, Queue>> = queue.extract()?;
             let terms = Terms { expired, begun, longest, audience };
-            let (Some(card), Some(key)) = (self.0.card(&terms), &self.0.holder) else { return Ok(None) };
+            let (Some(card), Some(holder)) = (self.0.card(&terms), &self.0.holder) else { return Ok(None) };
             let (hash, signature) = (self.0.signed, &self.0.signature);
-            let job = || Job::Verify { by: Signed::ByPoint(point.to_vec()), hash, signature: signature.clone() };
-            let verify = || without_lock(py, || jws::verifies_digest(point, &hash, signature).then_some(0));
+            let key = &key.0;
+            let job = || Job::Verify { key: key.clone(), hash, signature: signature.clone() };
+            let verify = || without_lock(py, || key.verifies_digest(&hash, signature).then_some(0));
             if queue.map_or_else(verify, |queue| queue.0.add(job())).is_none() {
                 return Ok(None);
             }
             let mut maker = Maker::new(py, &self.0.buffer);
             let emptied: PyResult<Vec<_>> = self.0.processed.emptied.iter().map(|one| maker.place(one)).collect();
+            let status = card.status.map(|status| maker.value(status)).transpose()?;
             let fields = [
                 PyString::new(py, card.issuer).into_any(),
                 PyString::new(py, card.subject).into_any(),
                 PyInt::new(py, card.issued_at).into_any(),
                 PyInt::new(py, card.expires_at).into_any(),
-                card.coordinates.into_pyobject(py)?.into_any(),
-                PyBytes::new(py, &key.point).into_any(),
-                PyString::new(py, &key.thumbprint).into_any(),
                 PyString::new(py, card.vct).into_any(),
                 card.not_before.into_pyobject(py)?,
-                card.audience.into_pyobject(py)?,
+                PyTuple::new(py, card.audience)?.into_any(),
                 card.token_id.into_pyobject(py)?,
                 card.card_format.into_pyobject(py)?,
-                card.status.map(|status| maker.value(status)).transpose()?.into_pyobject(py)?,
+                PyTuple::new(py, status)?.into_any(),
                 card.issuer_checks.map(|codes| maker.value(codes)).transpose()?.into_pyobject(py)?,
+                PyString::new(py, card.coordinates.0).into_any(),
+                PyString::new(py, card.coordinates.1).into_any(),
+                Bound::new(py, Key(holder.clone()))?.into_any(),
+                PyString::new(py, &holder.thumbprint).into_any(),
                 PyInt::new(py, self.0.processed.met - self.0.processed.revealed.len()).into_any(),
                 PyList::new(py, emptied?)?.into_any(),
             ];
@@ -245,11 +266,11 @@ impl SdJwt {
             let read = || Binding::read(kb_jwt, self.0.sd_hash(&disclosures), &expected, depth);
             let Some(read) = (if let Some(queue) = queue {
                 read().filter(|read| {
-                    let by = Signed::ByHolder(self.0.clone());
-                    queue.0.add(Job::Verify { by, hash: read.signed, signature: read.signature.clone() }).is_some()
+                    let (key, hash, signature) = (key.clone(), read.signed, read.signature.clone());
+                    queue.0.add(Job::Verify { key, hash, signature }).is_some()
                 })
             } else {
-                without_lock(py, || read().filter(|read| key.verifies(&read.signed, &read.signature)))
+                without_lock(py, || read().filter(|read| key.verifies_digest(&read.signed, &read.signature)))
             }) else {
                 return Ok(None);
             };
@@ -274,8 +295,8 @@ impl SdJwt {
             let partly: Vec<_> = processed.partly.iter().map(|name| maker.name(*name)).collect();
             let emptied: PyResult<Vec<_>> = processed.emptied.iter().map(|one| maker.place(one)).collect();
             let fields = [
-                maker.object(&self.0.header)?.into_any(),
-                maker.object(&processed.claims)?.into_any(),
+                maker.object(self.0.header().into_iter().flatten())?.into_any(),
+                maker.object(processed.claims().into_iter().flatten())?.into_any(),
                 PyList::new(py, sent)?.into_any(),
                 PyList::new(py, revealed)?.into_any(),
                 PyInt::new(py, processed.met - processed.revealed.len()).into_any(),
@@ -289,8 +310,8 @@ impl SdJwt {
     /// The card's members, made anew.
     fn members<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyDict>> {
         declining(|| {
-            let members = self.0.processed.claims.iter().filter(|(name, _)| self.0.is_of_card(*name));
-            Maker::new(py, &self.0.buffer).object(members).map(Some)
+            let members = self.0.processed.claims().into_iter().flatten();
+            Maker::new(py, &self.0.buffer).object(members.filter(|(name, _)| self.0.is_of_card(*name))).map(Some)
         })
     }
 
@@ -313,7 +334,7 @@ impl SdJwt {
         })
     }
 
-    /// The chosen Disclosures in the Issuer's order, and a KB-JWT over them: signing input, signature if there is a signer.
+    /// The chosen Disclosures in the Issuer's order, and a KB-JWT over them, without its signature if there is no signer.
     #[allow(clippy::too_many_arguments)]
     fn present<'py>(
         &self,
@@ -326,7 +347,7 @@ impl SdJwt {
         nonce: Argument<'_, 'py>,
         interaction: Argument<'_, 'py>,
         signer: Argument<'_, 'py>,
-    ) -> Option<(Bound<'py, PyTuple>, Bound<'py, PyString>, Option<String>)> {
+    ) -> Option<(Bound<'py, PyTuple>, Bound<'py, PyString>)> {
         declining(|| {
             let (disclosures, chosen) = (Texts::of(disclosures)?, Texts::of(chosen)?);
             let (texts, chosen, header): (_, _, &str) = (disclosures.strs()?, chosen.strs()?, header.extract()?);
@@ -337,42 +358,49 @@ impl SdJwt {
             let bound = without_lock(py, || {
                 let numbers = self.0.shown(&texts, &chosen)?;
                 let shown: Vec<&str> = numbers.iter().map(|&number| texts[number]).collect();
-                let (text, signature) = self.0.bind(&shown, header, &answer, signer)?;
-                Some((numbers, text, signature))
+                let kb_jwt = self.0.bind(&shown, header, &answer, signer)?;
+                Some((numbers, kb_jwt))
             });
-            let Some((numbers, text, signature)) = bound else { return Ok(None) };
+            let Some((numbers, kb_jwt)) = bound else { return Ok(None) };
             let shown = PyTuple::new(py, numbers.iter().map(|&number| &disclosures.0[number]))?;
-            Ok(Some((shown, PyString::new(py, &text), signature)))
+            Ok(Some((shown, PyString::new(py, &kb_jwt))))
         })
     }
 }
 
-/// The point and the thumbprint of a P-256 key with these coordinates.
-#[pyfunction]
-fn read_point<'py>(
-    py: Python<'py>,
-    x: Argument<'_, 'py>,
-    y: Argument<'_, 'py>,
-) -> Option<(Bound<'py, PyBytes>, String)> {
-    declining(|| {
-        let (x, y): (&str, &str) = (x.extract()?, y.extract()?);
-        let read = without_lock(py, || jws::Key::read(x, y));
-        Ok(read.map(|key| (PyBytes::new(py, &key.point), key.thumbprint)))
-    })
+/// A public key of P-256.
+#[pyclass(frozen, module = "sdcard_native")]
+struct Key(Arc<jws::Key>);
+
+#[pymethods]
+impl Key {
+    /// The uncompressed point.
+    #[getter]
+    fn point<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.point)
+    }
+
+    /// RFC 7638, SHA-256.
+    #[getter]
+    fn thumbprint(&self) -> &str {
+        &self.0.thumbprint
+    }
+
+    /// Whether the key made a signature, r and s, over a message.
+    fn verifies(&self, py: Python<'_>, message: Argument<'_, '_>, signature: Argument<'_, '_>) -> Option<bool> {
+        declining(|| {
+            let (message, signature): (&[u8], &[u8]) = (message.extract()?, signature.extract()?);
+            Ok(without_lock(py, || Some(self.0.verifies(message, signature))))
+        })
+    }
 }
 
-/// Whether a P-256 key made a signature, r and s, over a message.
+/// The P-256 key with these coordinates.
 #[pyfunction]
-fn verifies(
-    py: Python<'_>,
-    point: Argument<'_, '_>,
-    message: Argument<'_, '_>,
-    signature: Argument<'_, '_>,
-) -> Option<bool> {
+fn read_key(py: Python<'_>, x: Argument<'_, '_>, y: Argument<'_, '_>) -> Option<Key> {
     declining(|| {
-        let (point, message, signature): (&[u8], &[u8], &[u8]) =
-            (point.extract()?, message.extract()?, signature.extract()?);
-        Ok(without_lock(py, || Some(jws::verifies(point, message, signature))))
+        let (x, y): (&str, &str) = (x.extract()?, y.extract()?);
+        Ok(without_lock(py, || jws::Key::read(x, y)).map(|key| Key(Arc::new(key))))
     })
 }
 
@@ -476,49 +504,62 @@ impl Template {
     fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyAny>, Bound<'py, PyTuple>) {
         (py.None().bind(py).get_type().into_any(), PyTuple::empty(py))
     }
-
-    /// Signing input, signature if there is a signer, and Disclosures of an SD-JWT.
-    fn write<'py>(
-        &self,
-        py: Python<'py>,
-        salts: Argument<'_, 'py>,
-        header: Argument<'_, 'py>,
-        names: Argument<'_, 'py>,
-        tail: Argument<'_, 'py>,
-        signer: Argument<'_, 'py>,
-    ) -> Option<(Bound<'py, PyString>, Option<String>, Bound<'py, PyTuple>)> {
-        declining(|| {
-            let (salts, header, tail): (&[u8], &str, &[u8]) = (salts.extract()?, header.extract()?, tail.extract()?);
-            let names: Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> = names.extract()?;
-            let names: Vec<_> = names.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
-            let signer: Option<PyRef<'_, Signer>> = signer.extract()?;
-            let signer = signer.as_ref().map(|signer| &signer.0);
-            let work = || self.0.write(salts, header, &names, tail, signer);
-            let Some((text, signature, disclosures)) = without_lock(py, work) else { return Ok(None) };
-            Ok(Some((PyString::new(py, &text), signature, PyTuple::new(py, disclosures)?)))
-        })
-    }
 }
 
-/// Whether it is an array, how many digests it has; of each item whether it is selective, its name, and the part with
-/// treatments inside; and a JSON array of the other parts, which has something for these too.
-type NodeOfPython<'py> =
-    (bool, usize, Vec<bool>, Vec<Option<Bound<'py, PyString>>>, Vec<Bound<'py, PyAny>>, Bound<'py, PyBytes>);
+/// An SD-JWT to write: template, salts or nothing to draw them, encoded header, members in the clear that get another value, further members.
+type JobOfPython<'py> = (
+    PyRef<'py, Template>,
+    Option<Bound<'py, PyBytes>>,
+    Bound<'py, PyString>,
+    Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>,
+    Bound<'py, PyBytes>,
+);
 
-fn node(value: &Bound<'_, PyAny>) -> PyResult<Option<Node>> {
-    let (is_array, digests, selective, names, inner, values): NodeOfPython = value.extract()?;
+/// The Issuer-signed JWTs, without signatures if there is no signer, each with its Disclosures and their characters.
+#[pyfunction]
+fn write<'py>(py: Python<'py>, jobs: Argument<'_, 'py>, signer: Argument<'_, 'py>) -> Option<Bound<'py, PyList>> {
+    declining(|| {
+        let (jobs, signer): (Vec<JobOfPython<'py>>, Option<PyRef<'_, Signer>>) = (jobs.extract()?, signer.extract()?);
+        let signer = signer.as_ref().map(|signer| &signer.0);
+        let mut read = Vec::with_capacity(jobs.len());
+        for (template, salts, header, names, tail) in &jobs {
+            let (template, header, tail) = (&template.0, header.to_str()?, tail.as_bytes());
+            let salts = salts.as_ref().map(|salts| salts.as_bytes());
+            let names = names.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
+            read.push(issue::Job { template, salts, header, names, tail });
+        }
+        let write = || read.iter().map(|job| job.write(signer)).collect::<Option<Vec<_>>>();
+        let Some(written) = without_lock(py, write) else { return Ok(None) };
+        let mut made = Vec::with_capacity(written.len());
+        for (text, disclosures, size) in written {
+            made.push((PyString::new(py, &text), PyTuple::new(py, disclosures)?, size).into_pyobject(py)?);
+        }
+        PyList::new(py, made).map(Some)
+    })
+}
+
+/// Names, if it is an object; how many digests it has; whether each item is selective; the numbers of items with
+/// treatments inside, and their descriptions; and a JSON array of the others, which has something for these too.
+type NodeOfPython<'py> =
+    (Option<Vec<Bound<'py, PyString>>>, usize, Vec<bool>, Vec<(usize, Bound<'py, PyAny>)>, Bound<'py, PyBytes>);
+
+fn node(value: &Bound<'_, PyAny>) -> PyResult<Option<issue::Node>> {
+    let (names, digests, selective, divided, values): NodeOfPython = value.extract()?;
     let Some(values) = json::elements(values.as_bytes()) else { return Ok(None) };
-    if selective.len() != names.len() || names.len() != inner.len() || inner.len() != values.len() {
+    if selective.len() != values.len() || names.as_ref().is_some_and(|names| names.len() != values.len()) {
         return Ok(None);
     }
-    let mut items = Vec::with_capacity(values.len());
-    for (((selective, name), inner), json) in selective.into_iter().zip(&names).zip(&inner).zip(values) {
-        let part = if inner.is_none() { Some(Part::Json(json.to_vec())) } else { node(inner)?.map(Part::Node) };
-        let name = name.as_ref().map(|name| name.to_str()).transpose()?;
+    let (mut items, mut divided) = (Vec::with_capacity(values.len()), divided.iter().peekable());
+    for (at, (selective, json)) in selective.into_iter().zip(values).enumerate() {
+        let part = match divided.next_if(|(number, _)| *number == at) {
+            Some((_, inner)) => node(inner)?.map(Part::Node),
+            None => Some(Part::Json(json.to_vec())),
+        };
+        let name = names.as_ref().map(|names| names[at].to_str()).transpose()?;
         let Some(item) = part.and_then(|part| Item::new(selective, name, part)) else { return Ok(None) };
         items.push(item);
     }
-    Ok(Some(Node { is_array, digests, items }))
+    Ok(divided.next().is_none().then_some(issue::Node { is_array: names.is_none(), digests, items }))
 }
 
 /// The template of a plan, from the description of its root.
@@ -538,13 +579,15 @@ fn sdcard_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("INTERFACE", INTERFACE)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("queue", module.py().get_type::<Queue>())?;
+    module.add_class::<Key>()?;
     module.add_class::<SdJwt>()?;
     module.add_class::<Signer>()?;
     module.add_class::<Template>()?;
     module.add_function(wrap_pyfunction!(read_jws, module)?)?;
     module.add_function(wrap_pyfunction!(read_sd_jwt, module)?)?;
-    module.add_function(wrap_pyfunction!(read_point, module)?)?;
-    module.add_function(wrap_pyfunction!(verifies, module)?)?;
+    module.add_function(wrap_pyfunction!(read_key, module)?)?;
     module.add_function(wrap_pyfunction!(signer, module)?)?;
-    module.add_function(wrap_pyfunction!(template, module)?)
+    module.add_function(wrap_pyfunction!(split, module)?)?;
+    module.add_function(wrap_pyfunction!(template, module)?)?;
+    module.add_function(wrap_pyfunction!(write, module)?)
 }

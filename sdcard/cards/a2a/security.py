@@ -76,7 +76,8 @@ def to_endpoint(interfaces: list[dict[str, Any]], losses: Losses) -> JsonObject:
     main = entries.pop(chosen)
     unplaced = [name for name in main if name not in ("url", "transport")]
     main = without(main, unplaced, where.within(chosen), losses, _NO_PLACE)
-    seen, others = {_text(main)}, list[JsonValue]()
+    seen = {_text(main)}
+    others: list[JsonValue] = []
     for position, entry in enumerate(entries):
         index = position + (position >= chosen)
         own = interfaces[index].get("protocolVersion")
