@@ -242,7 +242,7 @@ def _accept(
     found = read.accept(native, now - skew, now + skew, acceptance.max_lifetime, audience, queue)
     if found is None:
         return None
-    vct, codes, x, y, key_in_cnf, thumbprint, hidden, emptied = found[4], *found[10:]
+    vct, (codes, x, y, key_in_cnf, thumbprint, hidden, emptied) = found[4], found[10:]
     if vct not in profile.accepted_vcts or not (codes is None or are_checks(codes)):
         return None
     if likely is not None and likely.thumbprint == thumbprint:
