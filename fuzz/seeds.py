@@ -89,6 +89,9 @@ def _of_vector(vector: dict[str, Any]) -> Iterator[bytes]:
     if vector["kind"] == "policy":
         yield Target.POLICY.seed(document.encode())
         return
+    if vector["kind"] == "log-submission":
+        yield Target.LOG_SUBMISSION.seed(document.encode())
+        return
     if vector["kind"] == "log-proof":
         yield Target.LOG_PROOF.seed(document.encode())
         yield Target.LOG_POLICY.seed(vector["expectations"]["policy"].encode())

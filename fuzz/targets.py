@@ -37,6 +37,7 @@ from sdcard.profile import SD_HASH
 from sdcard.status_list import pack_statuses, verify_status_list_token
 from sdcard.transparency.policy import parse_log_policy
 from sdcard.transparency.proofs import verify_log_proof
+from sdcard.transparency.watching import check_submission, parse_submission
 from sdcard.trust import parse_trusted_issuers, verify_trust_list
 from sdcard.verifier import verify_presentation
 from vectors.actors import AUDIENCE, HOLDER, ISSUER, NONCE, NOW, Actor, claims, digest, header, trust
@@ -207,6 +208,11 @@ def _log_policy(data: bytes) -> None:
     parse_log_policy(_text(data))
 
 
+def _log_submission(data: bytes) -> None:
+    """Answer the submission of a log as a witness that has seen nothing."""
+    check_submission(parse_submission(_text(data)), parse_log_policy(POLICY).logs, None)
+
+
 def _challenge(data: bytes) -> None:
     """Values of ``WWW-Authenticate``, parted by NUL."""
     parse_challenge([part.decode("latin-1") for part in data.split(b"\0")])
@@ -244,6 +250,7 @@ class Target(Enum):
     CREDENTIALS = (_credentials,)
     LOG_PROOF = (_log_proof,)
     LOG_POLICY = (_log_policy,)
+    LOG_SUBMISSION = (_log_submission,)
 
     def __init__(self, run: Callable[[bytes], None]) -> None:
         self._run = run

@@ -209,6 +209,13 @@ class Rule(StrEnum):
                      "RFC 9162 2.1.3.2")
     LOG_CONSISTENCY = ("log.consistency", "The newer checkpoint does not only append to the older one.",
                        "RFC 9162 2.1.4.2")
+    LOG_ROLLED_BACK = "log.rolled-back", "The log shows a smaller tree than before.", "C2SP tlog-checkpoint"
+    LOG_SPLIT_VIEW = "log.split-view", "The log signed two different trees of one size.", "C2SP tlog-checkpoint"
+    LOG_SILENT = "log.silent", "The log made no new checkpoint for too long.", "decision 0048", Kind.UNAVAILABLE
+    LOG_SUBMISSION = ("log.submission", "The request to a witness does not have the documented shape.",
+                      "C2SP tlog-witness")
+    LOG_CLOCK = ("log.clock", "The clock of the witness is behind its last cosignature.", "C2SP tlog-cosignature",
+                 Kind.UNAVAILABLE)
     LOG_TILE = "log.tile", "A tile or bundle does not have the documented shape.", "C2SP tlog-tiles"
 
     FETCH_ADDRESS = "fetch.address", "The address must not be fetched.", "SD-JWT VC (VC-14), RFC 6890"

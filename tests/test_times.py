@@ -66,6 +66,8 @@ COMPARISONS = {
     "issuer_service/db/values.py:is_made": BOTH,
     "issuer_service/agents/nonces.py:_check": BOTH,
     "sdcard/transparency/policy.py:LogPolicy.verify": "a cosignature stays true; one of the future does not count",
+    "sdcard/cli/log.py:monitor": "a beginning in the future becomes now (_load)",
+    "sdcard/io/transparency.py:WitnessStore.accept": "an earlier time than the last cosignature's is refused",
     "sdcard/policy/context.py:Agreement.decides": DOCUMENT,
     "sdcard/policy/context.py:Agreement.is_in_force": BOTH,
     "sdcard/publishing.py:represent": BOTH,

@@ -1363,7 +1363,7 @@ TOPICS = {
     "delegation": (tokens.access_tokens, tokens.delegated_tokens),
     "http": (tokens.headers, tokens.nonces),
     "audit": (tokens.audit_chains,),
-    "log": (logs.proofs, logs.checkpoints),
+    "log": (logs.proofs, logs.submissions),
     "written": (written.written,),
 }
 """Folder → what makes its cases."""

@@ -53,6 +53,9 @@ NOT_TRIGGERED = {
         _FETCHED,
     ),
     Rule.LOG_TILE: _BYTES,
+    Rule.LOG_SILENT: _OUTSIDE,
+    Rule.LOG_CLOCK: _OUTSIDE,
+    Rule.LOG_ROLLED_BACK: _OUTSIDE,
 }  # fmt: skip
 """Rules that no document triggers, and why."""
 

@@ -7,9 +7,10 @@ from typing import Any
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.rules import Rule
-from sdcard.transparency.notes import Checkpoint, KeyType, NoteKey, cosign_checkpoint, encode_base64, sign_checkpoint
+from sdcard.transparency.notes import Checkpoint, KeyType, NoteKey, cosign_checkpoint, sign_checkpoint
 from sdcard.transparency.proofs import LogProof, card_entry
 from sdcard.transparency.tree import MerkleTree, leaf_hash, prove_consistency, prove_inclusion, root_hash
+from sdcard.transparency.watching import Submission
 from vectors.actors import ISSUER, NOW, Actor, claims, header, jwt
 from vectors.case import Case, no
 
@@ -109,34 +110,65 @@ def proofs() -> Iterator[Case]:
                POLICY.replace("\n\n", f"\nwitness nine {other}\n", 1))  # fmt: skip
 
 
-def checkpoints() -> Iterator[Case]:
-    """Checkpoints after an older one."""
+def submissions() -> Iterator[Case]:
+    """Submissions to a witness that has cosigned an older checkpoint."""
     trees = [MerkleTree(leaf_hash(bytes([number])) for number in range(size)) for size in range(9)]
     forked = MerkleTree([leaf_hash(b"x"), *(leaf_hash(bytes([number])) for number in range(1, 8))])
     one, two, _ = WITNESSES
 
-    def case(name: str, about: str, old: MerkleTree, new: MerkleTree, path: tuple[bytes, ...]) -> Case:
-        expectations: JsonObject = {
-            "policy": POLICY,
-            "older": str(checkpoint(old, one, two)),
-            "proof": list[JsonValue](map(encode_base64, path)),
-        }
-        document = str(checkpoint(new, one, two))
-        return no(name, Rule.LOG_CONSISTENCY, "log/proof", about, "RFC 9162 2.1.4.2", document,
-                  kind="log-consistency", expectations=expectations)  # fmt: skip
+    def case(
+        name: str,
+        about: str,
+        seen: MerkleTree | None,
+        new: MerkleTree,
+        rule: Rule = Rule.LOG_CONSISTENCY,
+        where: str = "log/proof",
+        old: int | None = None,
+        path: tuple[bytes, ...] = (),
+        **changes: Any,
+    ) -> Case:
+        expectations: JsonObject = {"policy": POLICY}
+        if seen is not None:
+            expectations["older"] = str(checkpoint(seen, one, two))
+        sent = len(seen or ()) if old is None else old
+        document = str(Submission(sent, path, checkpoint(new, **changes)))
+        return no(name, rule, where, about, "C2SP tlog-witness, RFC 9162 2.1.4.2", document,
+                  kind="log-submission", expectations=expectations)  # fmt: skip
 
-    def passes(name: str, about: str, old: int, new: int) -> Case:
-        made = case(name, about, trees[old], trees[new], prove_consistency(trees[new], old, new))
-        return replace(made, expect=None, result={"origin": ORIGIN, "size": new})
+    def passes(name: str, about: str, seen: int, new: int, result: JsonValue = None, **sent: Any) -> Case:
+        path = prove_consistency(trees[new], sent.get("old", seen), new) if result is None else ()
+        made = case(name, about, trees[seen] if seen else None, trees[new], path=path, **sent)
+        return replace(made, expect=None, result=result)
 
     yield passes("appended", "leaves were appended", 3, 8)
     yield passes("appended-to-a-full-tree", "a tree of four leaves grew", 4, 7)
     yield passes("unchanged", "nothing was appended", 5, 5)
-    yield passes("from-nothing", "the older tree is empty", 0, 6)
+    yield passes("first", "the first checkpoint", 0, 6)
+    yield passes("empty", "an empty tree", 0, 0)
+    yield passes("from-another-size", "the witness has seen more", 6, 8, result=6, old=3)
+    yield passes("from-nothing", "the witness has seen something", 6, 8, result=6, old=0)
     path = prove_consistency(trees[8], 3, 8)
-    yield case("forked", "the first leaf was replaced", trees[3], forked, prove_consistency(forked, 3, 8))
-    yield case("split-view", "two trees of one size", trees[8], forked, ())
-    yield case("rolled-back", "the newer tree is smaller", trees[8], trees[3], path)
-    yield case("path-missing", "no proof", trees[3], trees[8], ())
-    yield case("consistency-path-long", "a hash too many", trees[3], trees[8], (*path, bytes(32)))
-    yield case("consistency-path-short", "a hash is missing", trees[3], trees[8], path[:-1])
+    signed = (Rule.LOG_SIGNATURE, "log/checkpoint")
+    yield case("forked", "the first leaf was replaced", trees[3], forked, path=prove_consistency(forked, 3, 8))
+    yield case("split-view", "two trees of one size", trees[8], forked, Rule.LOG_SPLIT_VIEW, "log/checkpoint")
+    yield case("smaller", "the tree is smaller than the old one", trees[8], trees[3], Rule.LOG_SUBMISSION,
+               "log/submission/old")  # fmt: skip
+    yield case("path-missing", "no proof", trees[3], trees[8])
+    yield case("proof-long", "a hash too many", trees[3], trees[8], path=(*path, bytes(32)))
+    yield case("proof-short", "a hash is missing", trees[3], trees[8], path=path[:-1])
+    yield case("proof-from-nothing", "a proof from the empty tree", None, trees[8], path=path)
+    yield case("origin-unknown", "a log that the policy lacks", None, trees[3], Rule.LOG_UNKNOWN,
+               "log/checkpoint/origin", origin="other.example/log")  # fmt: skip
+    good = case("unsigned", "the log did not sign", None, trees[3], *signed)
+    yield replace(good, document=good.document.replace(f"— {ORIGIN}", "— other.example"))
+    forged = checkpoint(trees[3]).signatures[0]._replace(signature=bytes(64))
+    yield replace(good, name="forged", about="the log's line is not valid", document=f"{good.document}{forged}")
+    body = (Rule.LOG_SUBMISSION, "log/submission")
+    bad = case("old-missing", "no old size", None, trees[3], *body)
+    yield replace(bad, document=bad.document.partition("\n")[2])
+    zero = bad.document.replace("old 0", "old 00")
+    yield replace(bad, name="old-leading-zero", about="a leading zero", document=zero)
+    yield replace(bad, name="hash-short", about="a short hash", document=bad.document.replace("\n", "\nAAAA\n", 1))
+    yield case("hashes-many", "64 hashes", trees[3], trees[8], *body, path=(bytes(32),) * 64)
+    ended = replace(good, expect=Rule.LOG_CHECKPOINT, name="checkpoint-cut", about="no line feed at the end")
+    yield replace(ended, document=good.document[:-1])

@@ -244,6 +244,7 @@ COMMANDS = {
     "policy": ("policy:app", "Check disclosure policies, and see what they would show of a card."),
     "keys": ("keys:app", "Make keys in files; manage the registry's own keys, in its database."),
     "trust": ("keys:trust_app", "Sign a list of trusted Issuers, or show one."),
+    "log": ("log:app", "Monitor a transparency log, or run a witness of logs."),
     "token": (JOINED, "Make, list and withdraw the registry's bearer tokens, in its database."),
     "audit": (JOINED, "Verify and export the audit chain in the registry's database; make checkpoints."),
     "vectors": ("vectors:app", "Run test vectors through our own code."),
@@ -262,7 +263,7 @@ SECTIONS = {
         *("register", "agents", "revoke", "suspend", "reinstate", "wait"),
     ),
     "Agents: SD-Cards and cards in files": ("present", "inspect", "linkability", "card"),
-    "Verifiers and clients": ("verify", "fetch", "discover", "trust", "mcp"),
+    "Verifiers and clients": ("verify", "fetch", "discover", "trust", "log", "mcp"),
     "Registry: its process and its database on this machine": (
         *("serve", "config", "token", "keys", "audit", "db", "registry", "grants", "approvals", "policy"),
     ),

@@ -36,8 +36,8 @@ from sdcard.vectors.tokens import (
     run_challenge,
     run_delegated_token,
     run_dpop,
-    run_log_consistency,
     run_log_proof,
+    run_log_submission,
     run_nonce,
     run_possession,
     run_status_list,
@@ -73,7 +73,7 @@ _RUNNERS: Mapping[str, Callable[[Given], Any]] = {
     "delegated-token": run_delegated_token,
     "audit-chain": run_audit_chain,
     "log-proof": run_log_proof,
-    "log-consistency": run_log_consistency,
+    "log-submission": run_log_submission,
     "write": run_write,
 }
 """Kind → function that returns the result of an accepted document, with its findings if the kind has any."""

@@ -235,9 +235,8 @@ KINDS: Final[dict[str, JsonObject]] = {
         "A proof that an SD-Card is in a transparency log; an empty document is an absent proof.",
         {**_NOW, **_settings({"policy": _TEXT, "issuer_jwt": _TEXT})},
     ),
-    "log-consistency": _kind(
-        "A checkpoint of a transparency log, after an older one.",
-        {**_NOW, **_settings({"policy": _TEXT, "older": _TEXT, "proof": _TEXTS})},
+    "log-submission": _kind(
+        "The body of `add-checkpoint` to a witness.", {**_NOW, **_settings({"policy": _TEXT}, {"older": _TEXT})}
     ),
     "write": _kind(
         "A text that this library writes: these inputs make exactly the document.",

@@ -24,10 +24,9 @@ from sdcard.oauth import check_may_act, parse_access_token, verify_access_token
 from sdcard.oauth import parse_credentials as parse_bearer
 from sdcard.possession import verify_possession
 from sdcard.status_list import StatusList, verify_status_list_token
-from sdcard.transparency.notes import parse_hash
 from sdcard.transparency.policy import parse_log_policy
 from sdcard.transparency.proofs import InLog, check_log
-from sdcard.transparency.tree import verify_consistency
+from sdcard.transparency.watching import check_submission, parse_submission
 from sdcard.trust import encode_trusted_issuers, verify_trust_list
 from sdcard.vectors.given import Given, UsedNonces, key_of, limits_of, now_of
 
@@ -207,11 +206,12 @@ def run_log_proof(vector: Given) -> JsonValue:
     return {"origin": found.origin, "index": found.index, "size": found.size, "witnesses": witnesses}
 
 
-def run_log_consistency(vector: Given) -> JsonValue:
-    """Verify that a checkpoint continues an older one."""
-    expected, now = vector["expectations"], now_of(vector)
+def run_log_submission(vector: Given) -> JsonValue:
+    """Answer a submission as a witness.
+
+    Return the size that it must begin with, or null for a cosignature.
+    """
+    expected = vector["expectations"]
     policy = parse_log_policy(expected["policy"])
-    newer, older = (policy.verify(text, now).checkpoint for text in (vector["document"], expected["older"]))
-    proof = [parse_hash(one) or b"" for one in expected["proof"]]
-    verify_consistency(older.size, newer.size, proof, older.root, newer.root)
-    return {"origin": newer.origin, "size": newer.size}
+    latest = policy.verify(expected["older"], now_of(vector)).checkpoint if "older" in expected else None
+    return check_submission(parse_submission(vector["document"]), policy.logs, latest)

@@ -4,17 +4,23 @@ Go's ``sumdb`` (the module mirror), transparency.dev's libraries, ``aics-tlog`` 
 """
 
 import base64
+import hashlib
 import json
 import shutil
 import subprocess
 import sys
 from functools import cache
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conformance.environments import NotInstalled, built, install
+from sdcard.errors import Refused
+from sdcard.io.egress_policy import EgressPolicy
+from sdcard.io.transparency import Witness, WitnessServer, WitnessStore, fetch_checkpoint, submit
+from sdcard.rules import Rule
 from sdcard.transparency.notes import KeyType, NoteKey, parse_checkpoint, verified_lines
 from sdcard.transparency.policy import parse_log_policy
 from sdcard.transparency.proofs import verify_log_proof
@@ -30,6 +36,8 @@ from sdcard.transparency.tree import (
     verify_inclusion,
 )
 from tests.groups import unavailable
+from tests.sdcard.transparency.served_logs import serving
+from tests.world import MovableClock
 from vectors.actors import NOW, Actor
 from vectors.logs import CARD, LOG, LOG_KEY, ORIGIN, POLICY, WITNESS_KEYS, WITNESSES, checkpoint, log_with, proof
 
@@ -120,7 +128,10 @@ def test_go_names_the_same_tiles(go: dict[str, Any]) -> None:
 
 @cache
 def python() -> Path:
-    """A folder with the libraries; they say that they need Python 3.12, and run with 3.11 too."""
+    """A folder with the libraries.
+
+    They say that they need Python 3.12, and run with 3.11 too.
+    """
     wanted = HERE / "python.txt"
     options = ("--quiet", "--no-deps", "--python-version", "3.13", "--python", sys.executable)
     try:
@@ -212,3 +223,55 @@ def test_pymerkle_has_the_same_roots_and_paths(pymerkle: Any) -> None:
         leaf, path = leaf_hash(ENTRIES[index]), theirs.prove_inclusion(index + 1, size).path
         siblings = [one for one in path if one != leaf] if size > 1 else []
         assert sorted(siblings) == sorted(prove_inclusion(TREE, index, size))
+
+
+# -- witnesses --------------------------------------------------------------------------------------------------------
+
+NAME = "w1.example"
+LOOPBACK = EgressPolicy((ip_network("127.0.0.0/8"),))
+TREES = [MerkleTree(map(leaf_hash, ENTRIES[:size])) for size in range(20)]
+
+
+def test_a_witness_of_aics_cosigns_for_us(aics: Any, tmp_path: Path) -> None:
+    from aics_witness.config import LogConfig  # type: ignore[import-not-found]
+    from aics_witness.service import Witness as Theirs  # type: ignore[import-not-found]
+    from aics_witness.service import make_server
+    from aics_witness.store import WitnessStore as TheirStore  # type: ignore[import-not-found]
+
+    logs = [LogConfig(ORIGIN, (aics.parse_vkey(str(LOG_KEY)),))]
+    theirs = Theirs(
+        NAME, WITNESSES[NAME].private, TheirStore(tmp_path / "t.sqlite", create=True), logs, clock=lambda: NOW
+    )
+    with serving(make_server(theirs)) as url:
+        for size, old in ((3, 0), (8, 3), (8, 8), (15, 0)):
+            line = submit(url, checkpoint(TREES[size]), TREES[size], WITNESS_KEYS[0], old, LOOPBACK)
+            assert verified_lines(parse_checkpoint(f"{checkpoint(TREES[size])}{line}"), WITNESS_KEYS)
+        with pytest.raises(Refused) as refusal:
+            submit(url, checkpoint(TREES[7]), TREES[7], WITNESS_KEYS[0], 0, LOOPBACK)
+        assert refusal.value.rule is Rule.LOG_ROLLED_BACK
+        hashed = hashlib.sha256(ORIGIN.encode()).hexdigest()
+        served = parse_checkpoint(fetch_checkpoint(f"{url}/{hashed}/checkpoint", LOOPBACK))
+        assert served.size == 15
+
+
+def test_our_witness_cosigns_for_aics(aics: Any, tmp_path: Path) -> None:
+    from aics_witness.feeder import WitnessAhead, WitnessClient, WitnessRejected, merge_cosignatures  # type: ignore[import-not-found]
+
+    store = WitnessStore.create(tmp_path / "w.sqlite", WITNESS_KEYS[0])
+    witness = Witness(NAME, WITNESSES[NAME], [LOG_KEY], store, MovableClock())
+    with (
+        serving(WitnessServer(("127.0.0.1", 0), witness)) as url,
+        WitnessClient(url, str(WITNESS_KEYS[0]), clock=lambda: NOW, max_attempts=1) as client,
+    ):
+        for size in (3, 8, 15):
+            note = str(checkpoint(TREES[size])).encode()
+            line = client.submit(note, aics.MerkleTree(ENTRIES[:size]).consistency_proof)
+            merged = aics.parse_note(merge_cosignatures(note, line))
+            keys = [aics.parse_vkey(str(WITNESS_KEYS[0]))]
+            assert aics.verify_checkpoint(merged, aics.parse_vkey(str(LOG_KEY)), keys, quorum=1).ok
+        with pytest.raises(WitnessAhead):
+            client.submit(str(checkpoint(TREES[7])).encode(), aics.MerkleTree(ENTRIES[:7]).consistency_proof)
+        forked = [b"other", *ENTRIES[1:16]]
+        fork = str(checkpoint(MerkleTree(map(leaf_hash, forked)))).encode()
+        with pytest.raises(WitnessRejected):
+            client.submit(fork, aics.MerkleTree(forked).consistency_proof)

@@ -1,0 +1,193 @@
+"""``sdcard log``: run a witness of transparency logs, or monitor a log."""
+
+import json
+import signal
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from sdcard.cli.keys import Networks, read_egress_policy
+from sdcard.cli.options import AsJson
+from sdcard.cli.output import console, print_json, print_lines, read_document, table
+from sdcard.encoding import parse_json_object
+from sdcard.errors import Finding, Misuse, Part, Refused, Where
+from sdcard.instants import Instant
+from sdcard.io.system import SystemClock, write_private_file
+from sdcard.rules import Rule
+from sdcard.transparency.notes import Checkpoint, KeyType, NoteKey, parse_checkpoint
+from sdcard.transparency.policy import LogPolicy, Witnessed, parse_log_policy
+from sdcard.transparency.tree import prove_consistency
+from sdcard.transparency.watching import check_growth, check_origin
+
+if TYPE_CHECKING:
+    from sdcard.io.transparency import LogClient
+
+app = typer.Typer(no_args_is_help=True)
+_LOG = Where(Part.LOG)
+_DEPTH = 4
+
+Policy: TypeAlias = Annotated[
+    str, typer.Option("--policy", help="Keys of logs and witnesses, and the quorum (C2SP tlog-policy).")
+]
+
+
+@app.callback()
+def group() -> None:
+    """Run a witness of transparency logs, or monitor a log."""
+
+
+@app.command("witness")
+def witness(
+    name: Annotated[str, typer.Option(help="The witness's name: a URL without scheme.")],
+    key: Annotated[Path, typer.Option(help="Its private JWK, Ed25519, which signs nothing else.")],
+    policy: Policy,
+    state: Annotated[
+        Path, typer.Option("--state-file", help="SQLite file of what it saw. Never restore it from a backup.")
+    ],
+    create: Annotated[bool, typer.Option("--create", help="Make the state file; for a new key only.")] = False,
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 7380,
+) -> None:
+    """Run a witness: it cosigns checkpoints of the policy's logs, if they only append.
+
+    It prints its key for the policies of others. Put a server with TLS in front of it.
+
+    Example: sdcard log witness --name w1.example --key w.jwk --policy logs.txt --state-file w.sqlite --create
+    """
+    from sdcard.io.key_files import load_signer
+    from sdcard.io.transparency import Witness, WitnessServer, WitnessStore
+
+    signer = load_signer(key)
+    own = NoteKey(name, KeyType.COSIGNATURE, signer.public_key)
+    logs = parse_log_policy(read_document(policy, Part.LOG)).logs
+    if not logs:
+        raise Misuse("the policy lists no log")
+    store = WitnessStore.create(state, own) if create else WitnessStore(state, own)
+    server = WitnessServer((host, port), Witness(name, signer, logs, store, SystemClock()))
+    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
+    print_lines(f"witness {name} {own}", f"listening at http://{host}:{server.server_address[1]}")
+    with server:
+        server.serve_forever()
+
+
+@app.command("monitor")
+def monitor(
+    url: Annotated[str, typer.Argument(help="The log's address, below which `checkpoint` and `tile` are.")],
+    policy: Policy,
+    state: Annotated[Path, typer.Option("--state-file", help="File with the last checkpoint; made by the first run.")],
+    compare: Annotated[
+        list[str] | None,
+        typer.Option(help="A checkpoint that others got: a URL, such as a witness's, or a file (repeatable)."),
+    ] = None,
+    max_age: Annotated[int, typer.Option(min=1, help="Seconds after which a log without new leaves is silent.")] = 3600,
+    network: Networks = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check once that a log only appended since the last run.
+
+    It reports a fork (`log.consistency`), a rollback, two trees of one size (split view) and silence. Exit status 0:
+    none of them; 1: at least one. The checkpoints of a finding are added to a file beside the state: .evidence.
+
+    Example: sdcard log monitor https://log.example --policy policy.txt --state-file monitor.json
+    """
+    from sdcard.io.transparency import LogClient
+
+    egress, now = read_egress_policy(network), SystemClock().now()
+    log, watched = LogClient(url, egress), parse_log_policy(read_document(policy, Part.LOG))
+    seen = watched.verify(log.checkpoint(), now)
+    checking = _Monitoring(log, watched, seen.checkpoint)
+    last, since = _load(state, seen, now)
+    checking.compare("the last run", last)
+    for other in compare or ():
+        checking.compare(other, _read_other(other, network))
+    findings = checking.findings
+    if not findings:
+        write_private_file(state, json.dumps({"checkpoint": str(seen.checkpoint), "since": since}).encode())
+    else:
+        _keep(state, checking.evidence)
+    if now - since > max_age:
+        findings.append(
+            Finding(Rule.LOG_SILENT, _LOG.within("checkpoint"), f"It has not grown for {now - since:.0f} s.")
+        )
+    if findings:
+        raise Refused.because(findings)
+    _show(seen, last, as_json)
+
+
+class _Monitoring:
+    """Comparisons of a log's checkpoint with those of others."""
+
+    def __init__(self, log: "LogClient", policy: LogPolicy, checkpoint: Checkpoint) -> None:
+        self._log, self._policy, self._checkpoint = log, policy, checkpoint
+        self.findings: list[Finding] = []
+        self.evidence: list[Checkpoint] = []
+
+    def compare(self, source: str, other: Checkpoint) -> None:
+        """Check that this checkpoint and another one are of one growing tree."""
+        mine, is_last = self._checkpoint, source == "the last run"
+        try:
+            if other.origin != mine.origin:
+                raise Refused(Rule.LOG_UNKNOWN, _LOG.within("checkpoint", "origin"))
+            check_origin(other, self._policy.logs)
+            older, newer = (other, mine) if is_last or other.size <= mine.size else (mine, other)
+            proof = () if newer.size < older.size else self._prove(older.size, newer.size)
+            check_growth(older, newer, proof)
+        except Refused as refusal:
+            self.findings += [
+                Finding(one.rule, one.where, f"Compared with {source}. {one.hint}") for one in refusal.findings
+            ]
+            self.evidence += [other, mine]
+
+    def _prove(self, old: int, new: int) -> tuple[bytes, ...]:
+        try:
+            return prove_consistency(self._log.nodes(new), old, new)
+        except Refused as refusal:
+            if refusal.rule is Rule.FETCH_ABSENT and new > self._checkpoint.size:
+                raise Refused(
+                    Rule.LOG_ROLLED_BACK, _LOG.within("checkpoint"), f"Others have seen {new} leaves."
+                ) from None
+            raise
+
+
+def _load(state: Path, seen: Witnessed, now: Instant) -> tuple[Checkpoint, Instant]:
+    """Return the checkpoint of the last run, and since when the log has its size."""
+    newest = max((at for _, at in seen.witnesses), default=now)
+    if not state.is_file():
+        return seen.checkpoint, min(newest, now)
+    kept: dict[str, Any] = parse_json_object(state.read_bytes(), _LOG.within("state"), _DEPTH)
+    try:
+        last, since = parse_checkpoint(kept["checkpoint"]), float(kept["since"])
+    except (KeyError, TypeError, ValueError):
+        raise Misuse(f"{state} is not a state of `sdcard log monitor`") from None
+    return last, min(since, now) if last.size == seen.checkpoint.size else now
+
+
+def _read_other(source: str, network: list[str] | None) -> Checkpoint:
+    from sdcard.io.transparency import fetch_checkpoint
+
+    is_url = source.startswith(("https://", "http://"))
+    text = fetch_checkpoint(source, read_egress_policy(network)) if is_url else read_document(source, Part.LOG)
+    return parse_checkpoint(text.partition("\n\n")[2] if text.startswith("c2sp.org/tlog-proof@v1\n") else text)
+
+
+def _keep(state: Path, evidence: list[Checkpoint]) -> None:
+    with state.with_name(f"{state.name}.evidence").open("a", encoding="utf-8") as file:
+        file.writelines(f"{checkpoint}\n" for checkpoint in evidence)
+
+
+def _show(seen: Witnessed, last: Checkpoint, as_json: bool) -> None:
+    checkpoint = seen.checkpoint
+    if as_json:
+        grown = checkpoint.size - last.size
+        print_json(
+            {"origin": checkpoint.origin, "size": checkpoint.size, "grown": grown, "witnesses": dict(seen.witnesses)}
+        )
+        return
+    facts = [
+        ("log", checkpoint.origin),
+        ("leaves", f"{checkpoint.size}, {checkpoint.size - last.size} of them new"),
+        ("cosigned by", ", ".join(name for name, _ in seen.witnesses) or "no witness of the policy"),
+    ]
+    console().print(table("The log only appended", ("what", "value"), facts))
