@@ -13,6 +13,7 @@ from typing import Any
 
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.rules import Rule
+from vectors import deflate
 from vectors.actors import (
     AUDIENCE,
     CARD_SIGNER,
@@ -145,6 +146,13 @@ def status_lists() -> Iterator[Case]:
         yield refused(
             name, Rule.STATUS_LIST_MALFORMED, "/status_list/lst", "no ZLIB stream", "4.1", lst(lst=base64url(data))
         )
+    for name, about, data in deflate.bad():
+        yield refused(
+            name, Rule.STATUS_LIST_MALFORMED, "/status_list/lst", about, "4.1, RFC 1951 3.2", lst(lst=base64url(data))
+        )
+    for name, about, data in deflate.good():
+        none: JsonObject = {**read, "statuses": {}}
+        yield accepted(name, about, "Token Status List 4.1, RFC 1951 3.2", lst(lst=base64url(data)), none, **kind)
     yield refused("lst-base64", Rule.BASE64URL, "/status_list/lst", "base64 with padding", "4.2", lst(lst="eJw="))
     small: JsonObject = {"uri": LIST, "key": ISSUER.jwk, "limits": {"status_list_bytes": 1000}}
     yield refused(
@@ -156,6 +164,16 @@ def status_lists() -> Iterator[Case]:
         lst(lst=ZEROS),
         expectations=small,
     )
+    for size in (1000, 1001):
+        token = status_list({"status_list": {"bits": 1, "lst": base64url(deflate.zeros(size))}})
+        about = f"{size} bytes where 1,000 are allowed"
+        if size == 1000:
+            entries: JsonObject = {**read, "bits": 1, "size": 8000, "statuses": {}}
+            limit: dict[str, Any] = {**kind, "expectations": small}
+            yield accepted("inflated-at-limit", about, "Token Status List 11.1", token, entries, **limit)
+        else:
+            where = "/status_list/lst"
+            yield refused("inflated-above", Rule.LIMIT_BYTES, where, about, "11.1", token, expectations=small)
     even = next(one for one in (status_list({"x": "x" * size}) for size in range(4)) if len(one) % 2 == 0)
     for name, room, rule, token in (
         ("token-too-large", len(even) - 2, Rule.LIMIT_BYTES, even),
