@@ -46,7 +46,7 @@ def copied(symbol: int, more: int = 0, bits: int = 0, distance: int = 0) -> list
 
 
 def zeros(size: int) -> bytes:
-    """So many zeros: one, and repetitions of 258 and of 3 to 258."""
+    """Stream of so many zeros: one, and repetitions of 258 and of 3."""
     times, left = divmod(size - 1, 258)
     rest = [one for _ in range(left % 3) for one in [FIXED[0]]] + [one for _ in range(left // 3) for one in copied(257)]
     return fixed(FIXED[0], *copied(285) * times, *rest, size=size)

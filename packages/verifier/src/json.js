@@ -59,6 +59,12 @@ export const numberOf = (value) => (value instanceof Real ? value.value : value)
 /** @param {string} text */
 export const utf8 = (text) => new TextEncoder().encode(text);
 
+/** A text of another party in UTF-8. @param {string} text @param {string} where */
+export function utf8Of(text, where) {
+  if (!text.isWellFormed()) throw new Refused("encoding.utf8", where);
+  return utf8(text);
+}
+
 const LONGEST_SEGMENT = 256;
 
 /**

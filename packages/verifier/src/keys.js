@@ -1,7 +1,7 @@
 // Public keys: a JWK in, the one algorithm that the key verifies with, and its thumbprint. JWK sets.
 // As sdcard/jose/keys.py.
 import { DATA } from "./data.js";
-import { Refused, decodeBase64url, encodeBase64url, isObject, isText, parseJsonObject, utf8, within } from "./json.js";
+import { Misuse, Refused, decodeBase64url, encodeBase64url, isObject, isText, parseJsonObject, utf8, utf8Of, within } from "./json.js";
 import { verifiesMlDsa } from "./ml-dsa.js";
 
 /** @import { Json, JsonObject } from "./json.js" */
@@ -126,7 +126,13 @@ export async function readPublicJwk(jwk, where) {
  * @param {string | object} jwk
  */
 export async function parsePublicJwk(jwk) {
-  return readPublicJwk(parseJsonObject(utf8(typeof jwk === "string" ? jwk : JSON.stringify(jwk)), "key", DATA.limits.json_depth), "key");
+  let text;
+  try {
+    text = typeof jwk === "string" ? jwk : JSON.stringify(jwk);
+  } catch {
+    throw new Misuse("a JWK is a text, or an object that is JSON");
+  }
+  return readPublicJwk(parseJsonObject(utf8Of(text ?? "", "key"), "key", DATA.limits.json_depth), "key");
 }
 
 /**

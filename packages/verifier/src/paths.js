@@ -22,7 +22,7 @@ export class ClaimPath {
    * @param {string} where
    */
   static parse(text, where) {
-    const parts = codePoints(text) <= MOST_CHARACTERS ? (text.match(SEGMENT) ?? []) : [];
+    const parts = isText(text) && codePoints(text) <= MOST_CHARACTERS ? (text.match(SEGMENT) ?? []) : [];
     if (parts.length === 0 || parts.join(".") !== text) throw new Refused("path.malformed", where, "A path is segments joined by dots, such as skills.*.id.");
     return new ClaimPath(parts.map((part) => parseSegment(part, where)));
   }

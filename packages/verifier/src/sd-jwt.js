@@ -1,7 +1,7 @@
 // JWS, the forms of an SD-JWT, Disclosures and digests: RFC 7515, RFC 9901 4, 7.1 and 8.
 // As sdcard/jose/jws.py and sdcard/sdjwt/.
 import { DATA } from "./data.js";
-import { Misuse, Refused, codePoints, decodeBase64url, isObject, isText, parseJson, parseJsonObject, utf8, within } from "./json.js";
+import { Misuse, Refused, codePoints, decodeBase64url, isObject, isText, parseJson, parseJsonObject, utf8, utf8Of, within } from "./json.js";
 import { digestText, headerNames } from "./keys.js";
 
 /** @import { Json, JsonObject } from "./json.js" */
@@ -125,8 +125,7 @@ function parseCompact(text) {
  * @returns {Arrived}
  */
 function parseJsonForm(text, limits) {
-  if (!text.isWellFormed()) throw new Refused("encoding.utf8", "presentation");
-  const data = utf8(text);
+  const data = utf8Of(text, "presentation");
   if (data.length > limits.presentation_bytes) throw new Refused("limit.bytes", "presentation");
   const document = parseJsonObject(data, "presentation", limits.json_depth);
   checkAbsent(document, ["disclosures", "kb_jwt"], "presentation", "It belongs in the unprotected header.");

@@ -1,7 +1,7 @@
 // Trusted Issuers and their keys. An Issuer is trusted because the Verifier lists it. As sdcard/trust.py.
 import { DATA } from "./data.js";
 import { checkAddressed, checkAlreadyIssued, checkAlreadyValid, checkInstant, numericDate, required } from "./claims.js";
-import { Misuse, Refused, checkNames, isObject, isText, parseJsonObject, utf8, within } from "./json.js";
+import { Misuse, Refused, checkNames, isObject, isText, parseJsonObject, utf8Of, within } from "./json.js";
 import { findKey, readKeySet, refusalOf } from "./keys.js";
 import { parseJws, verifyJws } from "./sd-jwt.js";
 
@@ -98,8 +98,7 @@ export class TrustedIssuers {
 export async function parseTrustedIssuers(text, options = {}) {
   const { limits, certificates } = checkOptions(options);
   if (typeof text !== "string") throw new Misuse("a trust document is a JSON text");
-  if (!text.isWellFormed()) throw new Refused("encoding.utf8", "trust");
-  return readTrustedIssuers(parseJsonObject(utf8(text.replace(/^\ufeff/, "")), "trust", limits.json_depth), certificates);
+  return readTrustedIssuers(parseJsonObject(utf8Of(text.replace(/^\ufeff/, ""), "trust"), "trust", limits.json_depth), certificates);
 }
 
 /** @param {TrustOptions} options */

@@ -17,7 +17,7 @@ const MOST_SIGNATURES = 128; // that are checked to find one path
 
 /** @typedef {{ tag: number, body: Uint8Array<ArrayBuffer>, whole: Uint8Array<ArrayBuffer> }} Element */
 
-const [BOOLEAN, INTEGER, BITS, OCTETS, OID, SEQUENCE, SET, UTC_TIME, TIME] = [1, 2, 3, 4, 6, 0x30, 0x31, 0x17, 0x18];
+const [BOOLEAN, INTEGER, BITS, OCTETS, NULL, OID, SEQUENCE, SET, UTC_TIME, TIME] = [1, 2, 3, 4, 5, 6, 0x30, 0x31, 0x17, 0x18];
 const NOTHING = new Uint8Array(0);
 const ABSENT = { tag: 0, body: NOTHING, whole: NOTHING };
 
@@ -111,11 +111,34 @@ function ascii(bytes) {
   return String.fromCharCode(...bytes);
 }
 
+/** An object identifier in hexadecimal digits. @param {Uint8Array} body */
+function objectId(body) {
+  demand(body.length > 0 && body.length <= 63 && body[body.length - 1] < 128 && body.every((byte, i) => byte !== 128 || body[i - 1] > 127));
+  return hex(body);
+}
+
 /** @param {Element} name */
 function checkName(name) {
   for (const part of elementsOf(name.body)) {
-    for (const pair of elementsOf(only(part, SET).body)) demand(elementsOf(only(pair, SEQUENCE).body).length === 2);
+    for (const pair of elementsOf(only(part, SET).body)) {
+      const [type, ...values] = elementsOf(only(pair, SEQUENCE).body);
+      objectId(only(type ?? ABSENT, OID).body);
+      demand(values.length === 1);
+    }
   }
+}
+
+const [ECDSA, EC_KEY, RSA] = ["2a8648ce3d0403", "2a8648ce3d0201", "2a864886f70d0101"];
+
+/** An algorithm with its parameters, in hexadecimal digits. @param {Element} element */
+function algorithmId({ body, whole }) {
+  const [id, parameters = ABSENT, ...more] = elementsOf(body);
+  const name = objectId(only(id ?? ABSENT, OID).body);
+  demand(more.length === 0 && (!name.startsWith(ECDSA) || parameters.tag === 0));
+  if (name === EC_KEY) demand([NULL, OID, SEQUENCE].includes(parameters.tag));
+  if (parameters.tag === OID) objectId(parameters.body);
+  if (name.startsWith(RSA) && parameters.tag !== SEQUENCE) demand(parameters.tag === 0 || hex(parameters.whole) === "0500");
+  return hex(whole);
 }
 
 /** Unix seconds; NaN for a GeneralizedTime before 2050, which RFC 5280 4.1.2.5 forbids. @param {Element} element */
@@ -169,7 +192,8 @@ function generalName({ tag, body }, isLimit = false) {
   if (tag === EMAIL || tag === DNS || tag === URI) ascii(body);
   else if (tag === DIRECTORY) checkName(only(elementsOf(body)[0] ?? ABSENT, SEQUENCE));
   else if (tag === IP) demand((isLimit ? [8, 32] : [4, 16]).includes(body.length));
-  else demand(tag === 0xa0 || tag === 0x88); // other names and registered ids
+  else if (tag === 0x88) objectId(body);
+  else objectId(shape(only({ tag, body, whole: body }, 0xa0).body, OID, 0xa0)[0].body); // of another name
   return { kind: tag, body };
 }
 
@@ -202,7 +226,7 @@ const READERS = {
     demand(issuer.tag === 0 ? serial.tag === 0 : serial.tag !== 0);
     return { isKeyIdentified: key.tag !== 0 };
   },
-  [PURPOSES]: (value) => ({ purposes: elementsOf(shape(value, SEQUENCE)[0].body).map((one) => hex(only(one, OID).body)) }),
+  [PURPOSES]: (value) => ({ purposes: elementsOf(shape(value, SEQUENCE)[0].body).map((one) => objectId(only(one, OID).body)) }),
   [ACCESS]: (value) => (elementsOf(shape(value, SEQUENCE)[0].body), {}),
 };
 
@@ -213,15 +237,15 @@ function readCertificate(der) {
   const [version, serial, sameAlgorithm, issuer, validity, subject, spki, , , extensions] = parts;
   demand(version.tag === 0 || hex(version.body) === "020102");
   for (const name of [issuer, subject]) checkName(name);
-  for (const one of [algorithm, sameAlgorithm]) demand(one.whole.length === 12 || !hex(one.body).startsWith("06082a8648ce3d0403")); // ECDSA has no parameters
+  algorithmId(sameAlgorithm);
   const [begin, end, ...more] = elementsOf(validity.body);
   demand(end && more.length === 0);
   const [keyAlgorithm, key] = shape(spki.body, SEQUENCE, BITS);
   const number = integer(serial);
   const isRegular = version.tag !== 0 && same(algorithm.whole, sameAlgorithm.whole) && number.length <= 21 && number[0] < 128 && issuer.body.length > 0;
   return {
-    der, signed: tbs.whole, algorithm: hex(algorithm.whole), signature: bitString(signature), isRegular, issuer: issuer.whole, subject: subject.whole,
-    validity: [readTime(begin), readTime(end)], spki: { algorithm: hex(keyAlgorithm.whole), key: bitString(key), whole: spki.whole },
+    der, signed: tbs.whole, algorithm: algorithmId(algorithm), signature: bitString(signature), isRegular, issuer: issuer.whole, subject: subject.whole,
+    validity: [readTime(begin), readTime(end)], spki: { algorithm: algorithmId(keyAlgorithm), key: bitString(key), whole: spki.whole },
     ...readExtensions(extensions),
   };
 }
@@ -234,7 +258,7 @@ function readExtensions({ tag, body }) {
   const says = {};
   for (const one of tag === 0 ? [] : elementsOf(shape(body, SEQUENCE)[0].body)) {
     const [id, critical, value] = shape(only(one, SEQUENCE).body, OID, [BOOLEAN], OCTETS);
-    const name = hex(id.body);
+    const name = objectId(id.body);
     demand(!criticality.has(name));
     criticality.set(name, isTrue(critical));
     Object.assign(says, Object.hasOwn(READERS, name) ? READERS[name](value.body) : {});

@@ -1,8 +1,9 @@
 // Hostile texts at every entrance: nothing but `Refused` comes out, and nothing takes more than linear time. Each text is as long as
 // an entrance accepts or longer, so a quadratic step would not end within the time limit of the runner.
-import { AdmissionPolicy, Answering, Refused, Unbound, Unchecked, acceptSdCard, parseAgentChallenge, parseChallenge, parseCredentials, parseProof, parsePublicJwk, parseTrustedIssuers, present, protect, selectAll, verifyPresentation, verifyStatusListToken } from "./package.js";
+import * as everything from "./package.js";
+import { AdmissionPolicy, Answering, Misuse, Refused, Unbound, Unchecked, acceptSdCard, parseAgentChallenge, parseChallenge, parseCredentials, parseProof, parsePublicJwk, parseTrustedIssuers, present, protect, selectAll, verifyPresentation, verifyStatusListToken } from "./package.js";
 import { encodeBase64url, utf8 } from "../src/json.js";
-import { AUDIENCE, HEADER, NOW, challenge, claimsOf, clock, held, issued, newWorld, signed } from "./world.js";
+import { AUDIENCE, HEADER, ISSUER, NOW, ROOT, challenge, claimsOf, clock, held, issued, newWorld, signed } from "./world.js";
 
 const MANY = 700_000;
 const LONG = 10_485_760;
@@ -69,6 +70,90 @@ async function insides(world) {
 /** Only the form of a header is looked at there, and names that are unknown in an unprotected header are ignored. */
 const MAY_PASS = /^(?:parseProof|parseCredentials|parseChallenge), |names of prototypes as an unprotected header$/;
 
+const REASON = "hostile";
+
+/**
+ * Each public name, to ways in which a hostile text enters it. A text of the caller's own may be `Misuse` too. Null: it takes no text.
+ * @type {(world: any, card: any) => Record<string, ((text: any) => unknown)[] | null>}
+ */
+const everyWay = (world, card) => {
+  const { issuers, holder, challenges } = world;
+  const { certificates, present, selectAll, selectPaths, selectRequested, partialCard, Selection } = everything;
+  const own = { issuers, origin: AUDIENCE, agent: new everything.AnyAgent(REASON), status: new Unchecked(REASON) };
+  const called = new everything.CalledAgent(own);
+  const client = everything.memoryChallenges(AUDIENCE, everything.systemRandomness, { purpose: "called-agent" });
+  const session = () => new everything.AgentSession(called, client, clock);
+  const asked = (text) => ({ challenge: new everything.Challenge(text, text), request: new everything.ClaimRequest([]), service: null });
+  const policy = (more) => new AdmissionPolicy({ issuers, formats: ["a2a/1.0"], requires: { nothing: REASON }, ...more });
+  const route = (more) => ({ policy: policy(), audience: AUDIENCE, challenges, status: new Unchecked(REASON), clock, ...more });
+  const answering = (header, status = 401) => async () => new Response("", { status, headers: header });
+  const headers = (text) => (/^[\x21-\x7e]{1,9000}$/.test(text) ? text : "=");
+  const presenting = { origin: AUDIENCE, audience: AUDIENCE, held: card, allowed: selectAll(card), signer: holder, clock };
+  const list = (text) => new everything.FetchedStatusLists(issuers, async () => new Response(text));
+  const expressOf = (text) => [{ method: text, originalUrl: text, headers: {}, rawHeaders: ["authorization", text, "sd-card-interaction", text] }, { status: () => ({ set: () => ({ end: () => {} }) }) }];
+  const passed = async (middleware, text) => middleware(...expressOf(text), (problem) => { if (problem) throw problem; });
+  return {
+    Challenge: [(text) => new everything.Challenge(text, AUDIENCE), (text) => new everything.Challenge("n", text, { interactionId: text }), (text) => new everything.Challenge("n", AUDIENCE, text)],
+    MemoryReplayRecord: [(text) => new everything.MemoryReplayRecord().firstUse({ holder: text, audience: text, nonce: text }, NOW, NOW)],
+    StatelessChallenges: [(text) => challenges.check(new everything.Challenge(text, AUDIENCE), NOW), (text) => challenges.consume(new everything.Challenge(text, AUDIENCE), NOW), (text) => challenges.issue(NOW, { interactionId: text, target: { origin: text, method: text, path: text } })],
+    memoryChallenges: [(text) => everything.memoryChallenges(text, everything.systemRandomness)], newChallenge: [(text) => everything.newChallenge(text, everything.systemRandomness)],
+    systemClock: null, systemRandomness: null, INTERACTION_HEADER: null, CHALLENGE_HEADER: null, PROOF_HEADER: null, Misuse: null, Refused: null,
+    encodeChallenge: [(text) => everything.encodeChallenge(new everything.Challenge(text, text), new everything.ClaimRequest([]))],
+    parseCredentials: [(text) => everything.parseCredentials([text]), (text) => everything.parseCredentials([text, text])],
+    parsePublicJwk: [(text) => parsePublicJwk(text), (text) => parsePublicJwk({ kty: text }), (text) => parsePublicJwk({ ...world.issuer.publicKey.jwk, x: text }), (text) => parsePublicJwk({ kty: "AKP", alg: "ML-DSA-44", pub: text }), (text) => parsePublicJwk({ kty: "OKP", crv: "Ed25519", x: text }), (text) => parsePublicJwk(`{"kty":"EC","${text}":1}`)],
+    protect: [(text) => protect(route({ audience: text }), () => new Response()), (text) => protect(route({ origin: text }), () => new Response()), (text) => protect(route(), () => new Response())(new Request(`${AUDIENCE}/x`, { headers: { authorization: headers(text), "sd-card-interaction": headers(text).slice(0, 200) } }))],
+    sdCardMiddleware: [(text) => passed(everything.sdCardMiddleware(route()), text)],
+    AdmissionPolicy: [(text) => policy({ formats: [text] }), (text) => policy({ requires: { claims: [text] } }), (text) => policy({ requires: { skills: [text] } }), (text) => policy({ alsoRequested: [text] })],
+    ClaimRequest: [(text) => new everything.ClaimRequest([text]), (text) => new everything.ClaimRequest([text, text, 1])],
+    FetchedStatusLists: [(text) => list(text).status({ uri: `${AUDIENCE}/1`, index: 0 }, ISSUER, NOW), (text) => list("").status({ uri: text, index: text }, text, NOW)],
+    Checked: [(text) => new everything.Checked(text)], Unchecked: [(text) => new Unchecked(text)], Unbound: [(text) => new Unbound(text)], AnyAgent: [(text) => new everything.AnyAgent(text)], AnyAudience: [(text) => new everything.AnyAudience(text)],
+    ThisAgent: [(text) => new everything.ThisAgent(text, text)], Answering: [(text) => new Answering(text, { consume: () => true })], Unsolicited: [(text) => new everything.Unsolicited(text, { firstUse: () => true })],
+    verifyStatusListToken: [(text) => verifyStatusListToken(text, text, world.issuer.publicKey, NOW)],
+    TrustedIssuers: [(text) => issuers.keyFor(text, new Map([["kid", text], ["alg", text], ["x5c", text]]), NOW), (text) => issuers.statusKeyFor(text, new Map([["kid", text]]), NOW)],
+    parseTrustedIssuers: [(text) => parseTrustedIssuers(text), (text) => parseTrustedIssuers(text, { certificates }), (text) => parseTrustedIssuers(`{"issuers":{"${text}":{"keys":[]}}}`), (text) => parseTrustedIssuers(JSON.stringify({ issuers: { [text]: { x5c_roots: [text] } } }), { certificates })],
+    verifyTrustList: [(text) => everything.verifyTrustList(text, [world.issuer.publicKey], NOW, { certificates })], VerifiedCard: null, HeldSdCard: null, webCryptoSigner: null, selectAll: null,
+    verifyPresentation: [(text) => verifyPresentation(text, { issuers, keyBinding: new Unbound(REASON), status: new Unchecked(REASON) }, NOW), (text) => verifyPresentation("a~", { issuers, keyBinding: new Unbound(REASON), status: new Unchecked(REASON), profile: text }, NOW)],
+    AgentSession: [(text) => session().challenge(text, `${AUDIENCE}/${text}`, text), (text) => session().accept([text], challenge(), NOW)],
+    CalledAgent: [(text) => new everything.CalledAgent({ ...own, origin: text }), (text) => new everything.CalledAgent({ ...own, service: text, agent: new everything.ThisAgent("a", "b") }), (text) => called.target(text, `${AUDIENCE}/${text}`)],
+    checkAgentChallenge: [(text) => everything.checkAgentChallenge(asked(text), [{ origin: text, method: text, path: text }], [text], [text])],
+    provedFetch: [(text) => everything.provedFetch(session(), answering({ "SD-Card-Proof": headers(text) }, 200))(`${AUDIENCE}/x`)],
+    verifyAgentProof: [(text) => everything.verifyAgentProof(text, challenge(), { consume: () => true }, called, NOW)],
+    Selection: [(text) => present(card, new Selection([text]), challenge(), holder, NOW)],
+    acceptSdCard: [(text) => acceptSdCard(text, { issuers }, holder.publicKey, NOW)],
+    jwkSigner: [(text) => everything.jwkSigner({ kty: text }), (text) => everything.jwkSigner({ ...holder.publicKey.jwk, d: text })],
+    partialCard: [(text) => partialCard(card, new Selection([text]))], present: [(text) => present(card, selectAll(card), text, holder, NOW), (text) => present(card, selectAll(card), challenge(), holder, text)],
+    selectPaths: [(text) => selectPaths(card, [text]), (text) => selectPaths(card, ["name", `"${text}"`])], selectRequested: [(text) => selectRequested(card, new everything.ClaimRequest([text]), selectAll(card))],
+    checkChallenge: [(text) => everything.checkChallenge(asked(text), text, text)], checkChallengeInteraction: [(text) => everything.checkChallengeInteraction({ ...asked("n"), challenge: challenge() }, [text])],
+    encodeCredentials: [(text) => everything.encodeCredentials(text)], encodeProof: [(text) => everything.encodeProof(text)],
+    parseAgentChallenge: [(text) => parseAgentChallenge([text]), (text) => parseAgentChallenge([`SD-Card nonce="n", audience="a", requested="${text.slice(0, 3900)}"`])],
+    parseChallenge: [(text) => parseChallenge([text]), (text) => parseChallenge([`SD-Card nonce="n", audience="a", service="${text.slice(0, 3900)}"`])],
+    parseProof: [(text) => parseProof([text])],
+    presentingFetch: [(text) => everything.presentingFetch({ ...presenting, audience: text }, fetch), (text) => everything.presentingFetch({ ...presenting, origin: text }, fetch), (text) => everything.presentingFetch(presenting, answering({ "www-authenticate": `SD-Card ${headers(text)}` }))(`${AUDIENCE}/x`)],
+    certificates: [(text) => certificates.readRoots([text], "trust"), (text) => certificates.readRoots(text, "trust"), (text) => certificates.readRoots([ROOT], "trust").keyOf(text, new Map([["x5c", [text, text]]]), NOW, "header")],
+  };
+};
+
+/** Every public name with every text: nothing comes out but a result, `Refused` and `Misuse`. @param {any} world @param {string[]} failures */
+async function everyFunction(world, failures) {
+  const ways = everyWay(world, await held(world));
+  let tried = 0;
+  for (const name of Object.keys(everything)) if (!(name in ways)) failures.push(`${name} is public, and no hostile text enters it`);
+  for (const [name, calls] of Object.entries(ways)) {
+    for (const [number, call] of (calls ?? []).entries()) {
+      for (const [kind, text] of Object.entries(TEXTS)) {
+        if (/^10 MB of [^a]/.test(kind)) continue; // one text of this size for each way
+        tried++;
+        try {
+          await call(text);
+        } catch (problem) {
+          if (!(problem instanceof Refused || problem instanceof Misuse)) failures.push(`${name} ${number}, ${kind}: ${problem?.name}: ${String(problem?.message).slice(0, 100)}`);
+        }
+      }
+    }
+  }
+  return tried;
+}
+
 /** The name of each case in which another thing than `Refused` came out. */
 export async function runHostile() {
   const world = await newWorld();
@@ -96,6 +181,7 @@ export async function runHostile() {
   await signedPayloads(world, ways, refuses);
   await mutations(world, ways, failures);
   failures.push(...(await headers(world)), ...(await prototypes(world)));
+  tried += await everyFunction(world, failures);
   return { tried, failures };
 }
 
