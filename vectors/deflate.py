@@ -1,4 +1,4 @@
-"""ZLIB streams that are written bit by bit: RFC 1950 and RFC 1951. Each has four or more bytes of zero in it."""
+"""ZLIB streams of zeros that are written bit by bit (RFC 1950, RFC 1951)."""
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -64,7 +64,7 @@ def dynamic(
     own: Mapping[int, int] | None = None,
     data: Sequence[tuple[int, int]] | None = None,
 ) -> bytes:
-    """A block with codes of its own, whose lengths are written with a code of a third kind."""
+    """A block with its own codes; a third code writes their lengths."""
     coded = {0: 2, 1: 2, 2: 3, 16: 4, 17: 4, 18: 2} if own is None else own
     lengths = [literals.get(one, 0) for one in range(counts[0])]
     lengths += [(distances or {}).get(one, 0) for one in range(counts[1])]

@@ -125,7 +125,7 @@ def run_agent_proof(vector: Given) -> JsonValue:
         **acceptance_of(expected),
     )
     challenge, now = key_binding.challenge, now_of(vector)
-    proofs = [vector["document"]] if vector["document"] else []
+    proofs = vector["document"].split("\n") if vector["document"] else []
     answered = OneChallenge(expected["key_binding"].get("answered") is not True)
     return _shown(verify_agent_proof(parse_proof(proofs), challenge, answered, called, now), vector)
 

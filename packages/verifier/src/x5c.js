@@ -397,7 +397,7 @@ function readChain(value, where) {
   const all = value.map((text, number) => {
     if (!isText(text) || text.length > 2 * MOST_BYTES || !/^[A-Za-z0-9+/]*={0,2}$/.test(text) || text.length % 4 !== 0) throw unreadable(where, number);
     try {
-      return decodeBase64url(text.replace(/=+$/, "").replaceAll("+", "-").replaceAll("/", "_"), where);
+      return text === "" ? NOTHING : decodeBase64url(text.replace(/=+$/, "").replaceAll("+", "-").replaceAll("/", "_"), where);
     } catch {
       throw unreadable(where, number);
     }
