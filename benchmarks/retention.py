@@ -1,12 +1,14 @@
 """Years of a registry in minutes: ``python -m benchmarks.retention``.
 
-Agents renew once a week through the HTTP API, with an Idempotency-Key and three contexts. Each day one page of
-discovery is read, nonces and DPoP proofs are used, a person signs in, and tokens are delegated with and without
-approval. Each day ends with the job that deletes rows. The clock is injected; all else is the registry's own.
+Agents renew once a week, with an Idempotency-Key and three contexts: through the HTTP API, or with ``--rows`` by the
+same transaction without signatures. Each step one page of discovery is read, nonces and DPoP proofs are used, a person
+signs in, and tokens are delegated with and without approval. It ends with the job that deletes rows. The clock is
+injected; all else is the registry's own.
 """
 
 import argparse
 import asyncio
+import json
 import sys
 import tempfile
 import time
@@ -20,21 +22,29 @@ import httpx2
 from sqlalchemy import Connection, func, select
 
 from issuer_service.access import Scope, create_token
-from issuer_service.agents.repository import USED_NONCES
+from issuer_service.agents.records import KeyRow, RegistrationRow, StoredResponse
+from issuer_service.agents.repository import USED_NONCES, record_registration
 from issuer_service.app import create_app, deleting
+from issuer_service.audit.records import AuditEvent
 from issuer_service.db import retention
 from issuer_service.db.tables import metadata
 from issuer_service.delegation import repository as delegation
 from issuer_service.delegation.records import ApprovalRow, ApprovalState, DecisionRow, ExchangeRow, GrantRow, LinkRow
+from issuer_service.discovery.records import Audience, DiscoveryRow
+from issuer_service.status.records import CardRow
+from issuer_service.status.repository import free_statuses
 from issuer_service.tokens import SessionRow, add_session, find_token
+from sdcard.errors import Part, Where
 from sdcard.io.system import SystemSalts
-from sdcard.issuer import DAY
+from sdcard.issuer import DAY, rounded_validity
 from tests.issuer_service.desk import Desk, jwk, request_with_card
-from tests.world import key
+from tests.world import example, key
 
 AGENTS = 1_000
-MONTH = 28
+WEEK, MONTH = 7, 28
 """Days."""
+TERMS = tuple(f"text:word{number}" for number in range(60))
+CARD = json.dumps(example())
 NONCES = 20
 CONTEXTS = [{"context": name} for name in ("public", "internal", "diagnostic")]
 
@@ -52,11 +62,14 @@ class Month:
 class Year:
     """A registry whose days pass.
 
-    ``agents``: how many renew each week; ``step``: days that pass at once, which divide a week.
+    Args:
+        agents: how many renew each week.
+        step: days that pass at once: 1 or 7.
+        rows: whether renewals are rows without signatures.
     """
 
-    def __init__(self, desk: Desk, agents: int, step: int = 1) -> None:
-        self._desk, self._agents, self._step, self._day = desk, agents, step, 0
+    def __init__(self, desk: Desk, agents: int, step: int = 1, *, rows: bool = False) -> None:
+        self._desk, self._agents, self._step, self._rows, self._day = desk, agents, step, rows, 0
         self._container = desk.container(salts=SystemSalts())
         self._delete = deleting(self._container)
 
@@ -87,7 +100,7 @@ class Year:
         for number in range(self._agents):
             if 0 <= number % 7 - self._day % 7 < self._step:
                 await self._renew(client, number)
-        asked = {"query": {"text": "route"}, "context": "public", "max_results": 100}
+        asked = {"query": {"text": "route"}, "context": "public", "max_results": 20}
         assert (await client.post("/agents/discover", json=asked)).status_code == 200
         for number in range(NONCES):
             digest = sha256(f"{self._day} {number}".encode()).digest()
@@ -103,8 +116,11 @@ class Year:
         return time.perf_counter() - began
 
     async def _renew(self, client: httpx2.AsyncClient, number: int) -> None:
+        if self._rows and self._day >= WEEK:
+            await self._renew_rows(number)
+            return
         headers = {"idempotency-key": f'"{self._day}-{number}"'}
-        if self._day < 7:
+        if self._day < WEEK:
             body = request_with_card(
                 agent_id=f"agent-{number}", public_key=jwk(key(1_000 + number)), disclosure_contexts=CONTEXTS
             )
@@ -113,10 +129,37 @@ class Year:
             answer = await client.post(f"/agents/agent-{number}/renew", json={}, headers=headers)
         assert answer.status_code == 201, answer.text
 
+    async def _renew_rows(self, number: int) -> None:
+        container, now, agent_id = self._container, int(self._container.clock.now()), f"agent-{number}"
+        statuses = await free_statuses(container.database, len(CONTEXTS), container.salts, now)
+        holder, names = key(1_000 + number).public_key, [one["context"] for one in CONTEXTS]
+        named = zip(names, statuses, strict=True)
+        end, batch = rounded_validity(now, container.lifetime).expires_at, _name(f"b{number}", self._day)[:32]
+        places = [DiscoveryRow(Audience(one, ""), TERMS, None, holder.to_jwk(), None, "") for one in names]
+        new = RegistrationRow(
+            at=now,
+            public_at=0,
+            subject="alice",
+            agent_id=agent_id,
+            card_format="a2a/1.0",
+            card=CARD,
+            keys=(KeyRow(holder.thumbprint, Where(Part.REQUEST)),),
+            batch_id=batch,
+            kid=self._desk.signer.public_key.thumbprint,
+            cards=tuple(
+                CardRow(_name(f"{batch}{one}", 0), one, holder.thumbprint, end, status) for one, status in named
+            ),
+            disclosed={one: ("name", "skills") for one in names},
+            event=AuditEvent.AGENT_RENEWED,
+            answer=StoredResponse(_name(batch, 0), "alice", _name(batch, 1), bytes(8_192), now + DAY, 2**30),
+            discovery=tuple(places),
+        )
+        await container.database.change(record_registration, new, await container.discovery_secret.current())
+
     async def _delegate(self, now: int) -> None:
         """Delegate from one agent to another, without and with an approval."""
         change, day = self._container.database.change, self._day
-        if day < 7:
+        if day < WEEK:
             return
         actor, target = f"agent:agent-{day % self._agents}", f"agent:agent-{(day + 1) % self._agents}"
         grant = GrantRow(_name("g", day)[:32], actor, target, ("pay",), ("pay",), now, now + DAY)
@@ -160,12 +203,14 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--agents", type=int, default=AGENTS)
     arguments.add_argument("--months", type=int, default=13)
+    arguments.add_argument("--step", type=int, default=1, choices=(1, 7), help="days that pass at once (default 1)")
+    arguments.add_argument("--rows", action="store_true", help="renew without signatures")
     chosen = arguments.parse_args()
     retention.PAUSE = 0.0
     with tempfile.TemporaryDirectory() as folder:
         desk = Desk(Path(folder), recorded=True)
         began = time.perf_counter()
-        months = asyncio.run(Year(desk, chosen.agents).run(chosen.months))
+        months = asyncio.run(Year(desk, chosen.agents, chosen.step, rows=chosen.rows).run(chosen.months))
         lived = time.perf_counter() - began
         sys.stdout.write("\n".join(_lines(months)) + f"\n\n{lived:.0f} seconds\n")
         began = time.perf_counter()

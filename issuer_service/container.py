@@ -203,6 +203,7 @@ class Container:
         trusted_proxies: addresses of proxies whose ``X-Forwarded-For`` is used.
         request_ids: randomness for request ids; separate from ``salts``, which must stay secret.
         delegation: the limits of delegation.
+        catalogue: whether ``/catalogue`` is served.
         console: whether ``/console`` is served.
         renewing: a lock for the renewal of SD-Cards for discovery.
         shares: limits the concurrent look-ups of a caller.
@@ -239,6 +240,7 @@ class Container:
     trusted_proxies: tuple[Network, ...] = ()
     request_ids: SaltSource = field(default_factory=SystemSalts)
     delegation: DelegationTerms = DelegationTerms()
+    catalogue: bool = False
     console: bool = False
     renewing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
     shares: ConcurrencyLimit = field(default_factory=ConcurrencyLimit, repr=False)
@@ -324,6 +326,7 @@ def build_container(settings: Settings, vault: Vault) -> Container:
         delegation=DelegationTerms(
             settings.delegation_seconds, settings.delegation_depth, settings.delegation_approval_seconds
         ),
+        catalogue=settings.catalogue,
         console=settings.console,
     )
 

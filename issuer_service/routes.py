@@ -117,8 +117,8 @@ def _headers(refusal: Refused, status: HTTPStatus) -> Mapping[str, str]:
 
 # -- Routing: fast routes, HEAD, and CORS for public documents --------------------------------------------------------
 
-_PUBLIC_PATHS = ("/.well-known/", "/status/")
-"""Public documents: keys, metadata and status lists. No answer there depends on a caller."""
+_PUBLIC_PATHS = ("/.well-known/", "/status/", "/catalogue")
+"""Public documents: keys, metadata, status lists and the catalogue. No answer there depends on a caller."""
 _ANY_ORIGIN = (b"access-control-allow-origin", b"*")
 SENT_METHOD = "sdcard.method"
 """The member of a request's scope with the method that the client sent, where it is another one."""
@@ -188,6 +188,12 @@ class HeadAndCors:
 
         inner = {**scope, "method": "GET", SENT_METHOD: "HEAD"} if is_head else scope
         await self._app(inner, receive, adapted if is_head or is_public else send)
+
+
+def is_cached(request: Request, etag: str) -> bool:
+    """Whether the client has this already; comparison is weak (RFC 9110 13.1.2)."""
+    tags = [tag.strip() for line in request.headers.getlist("if-none-match") for tag in line.split(",")]
+    return "*" in tags or etag in (tag.removeprefix("W/") for tag in tags)
 
 
 def is_public_path(path: str) -> bool:

@@ -250,7 +250,9 @@ class Desk:
 
 
 @contextmanager
-def running_registry(directory: Path, policy: DisclosurePolicy = DEFAULT_POLICY) -> Iterator[Desk]:
+def running_registry(
+    directory: Path, policy: DisclosurePolicy = DEFAULT_POLICY, *, catalogue: bool = False
+) -> Iterator[Desk]:
     """Run a registry while the block runs, with its data in the directory."""
     listening = bind()
     vault = Vault(create_key_encryption_key(directory / "key-encryption.key"))
@@ -261,7 +263,8 @@ def running_registry(directory: Path, policy: DisclosurePolicy = DEFAULT_POLICY)
     database = open_database(url)
     keys = KeyRing(database, vault, SystemClock())
     status = StatusPublishing(period=1)  # it does not live for long, and nobody looks for who was revoked with whom
-    container = Container(address_of(listening), keys, database, audit, status, policy=policy, rates=UNLIMITED)
+    parts = address_of(listening), keys, database, audit, status
+    container = Container(*parts, policy=policy, rates=UNLIMITED, catalogue=catalogue)
     with running(container, listening) as address:
         yield Desk(address, token)
 

@@ -113,6 +113,7 @@ class Settings(BaseSettings):
         delegation_seconds: Maximum lifetime of a delegated token.
         delegation_depth: Maximum number of actors in a chain.
         delegation_approval_seconds: Time to approve a sensitive scope and use the approval.
+        catalogue: Whether ``GET /catalogue`` lists all agents of *public* to callers without a token.
         console: Whether the console for people is served at ``/console``.
         metrics_port: Port on 127.0.0.1 for Prometheus (``/metrics``). Default: none.
         log_format: ``json``, one object a line; ``console``, for people; ``auto``, for people on a terminal, else JSON.
@@ -161,6 +162,7 @@ class Settings(BaseSettings):
     delegation_seconds: int = Field(default=300, ge=1, le=MOST_DELEGATION_SECONDS)
     delegation_depth: int = Field(default=4, ge=1, le=MOST_ACTORS)
     delegation_approval_seconds: int = Field(default=3_600, ge=1, le=604_800)
+    catalogue: bool = False
     console: bool = False
     metrics_port: int | None = Field(default=None, ge=1, le=65_535)
     log_format: LogFormat = "auto"

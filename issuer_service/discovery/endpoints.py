@@ -1,6 +1,7 @@
 """Discovery: the endpoint, its JSON, the audience and the matches."""
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
@@ -17,15 +18,15 @@ from issuer_service.discovery.cursors import open_cursor, seal_cursor
 from issuer_service.discovery.records import MOST_CHARACTERS, START, Audience, DiscoveryQuery, FoundPage, FoundRow
 from issuer_service.discovery.renewal import renew
 from issuer_service.request_context import authorize, read_small_json_body
-from issuer_service.routes import BEARER, FastRoute, container_of, json_body, refusals
+from issuer_service.routes import BEARER, FastRoute, container_of, is_cached, json_body, refusals
 from sdcard.cards.model import Criterion
-from sdcard.encoding import encode_json, parse_json_object
+from sdcard.encoding import decode_base64url, encode_base64url, encode_json, parse_json_object
 from sdcard.errors import Finding, Refused
 from sdcard.instants import Instant, Lifetime
 from sdcard.issuer import issuing_step
 from sdcard.limits import MOST_RESULTS
 from sdcard.paths import Place
-from sdcard.policy.context import FEDERATION, Partner
+from sdcard.policy.context import FEDERATION, PUBLIC, Partner
 from sdcard.policy.plan import Term, query_terms
 from sdcard.rules import Rule
 
@@ -178,16 +179,24 @@ async def discover(container: Container, caller: Caller, body: bytes) -> bytes:
     cursor = asked.request.cursor
     after = START if cursor is None else open_cursor(cursor, binding, secret, now)
     query = DiscoveryQuery(audience, terms, after, asked.request.max_results, int(now))
-    page = await _fresh_page(container, caller, query, now)
+    found, more = await _results(container, caller.subject, query, now)
+    after_these = None if more is None else seal_cursor(more, binding, secret, now, container.salts)
+    return _answer(found, after_these, asked.ignored)
+
+
+async def _results(
+    container: Container, subject: str, query: DiscoveryQuery, now: Instant
+) -> tuple[list[tuple[str, str]], int | None]:
+    """Return the agents of a page with their SD-Cards, and where to go on."""
+    page = await _fresh_page(container, subject, query, now)
     found = [(row.agent_id, row.sd_card) for row in page.rows if row.sd_card]
     if len(found) != len(page.rows):  # some are long; the others together never are
         page = _bounded(page)
         long = [row.position for row in page.rows if row.sd_card is None]
-        texts = await _read_long(container, caller, long, query.at)
+        texts = await _read_long(container, subject, long, query.at)
         read = [(row.agent_id, row.sd_card) if row.sd_card else texts.get(row.position) for row in page.rows]
         found = [(one[0], one[1]) for one in read if one and one[1]]
-    after_these = None if page.more is None else seal_cursor(page.more, binding, secret, now, container.salts)
-    return _answer(found, after_these, asked.ignored)
+    return found, page.more
 
 
 def _answer(found: Sequence[tuple[str, str]], cursor: str | None, ignored: Sequence[str]) -> bytes:
@@ -217,7 +226,7 @@ def _audience(container: Container, caller: Caller, request: DiscoveryRequest, n
     return Audience(request.context, agreed.partner if agreed else "")
 
 
-async def _fresh_page(container: Container, caller: Caller, query: DiscoveryQuery, now: Instant) -> FoundPage:
+async def _fresh_page(container: Container, subject: str, query: DiscoveryQuery, now: Instant) -> FoundPage:
     """Renew the SD-Cards of a page that have expired or follow an old policy.
 
     Search terms may change with them. An agent whose SD-Card cannot be renewed is left out.
@@ -225,7 +234,7 @@ async def _fresh_page(container: Container, caller: Caller, query: DiscoveryQuer
     Raises:
         Refused: ``signer.unavailable`` or ``store.unavailable``, when no agent of the page is left.
     """
-    page = await _find(container, caller, query)
+    page = await _find(container, subject, query)
     outage = None
     failed: frozenset[int] = frozenset()
     for _ in range(_ATTEMPTS):
@@ -233,14 +242,14 @@ async def _fresh_page(container: Container, caller: Caller, query: DiscoveryQuer
         if {row.position for row in _due(page, decided, now)} <= failed:
             break
         async with container.renewing:
-            page = await _find(container, caller, query)
+            page = await _find(container, subject, query)
             due = [row.position for row in _due(page, decided, now) if row.position not in failed]
             try:
                 failed |= await renew(container, due, now)
             except Refused as refusal:
                 outage = refusal
                 break
-        page = await _find(container, caller, query)
+        page = await _find(container, subject, query)
     decided = decided_by(container, await container.keys.current())
     good = tuple(row for row in page.rows if not _is_stale(row, decided, now))
     if page.rows and not good and outage is not None:
@@ -248,15 +257,17 @@ async def _fresh_page(container: Container, caller: Caller, query: DiscoveryQuer
     return FoundPage(good, page.more)
 
 
-async def _find(container: Container, caller: Caller, query: DiscoveryQuery) -> FoundPage:
-    async with container.shares.of(caller.subject):
+async def _find(container: Container, subject: str, query: DiscoveryQuery) -> FoundPage:
+    async with container.shares.of(subject):
+        if not query.terms:
+            return await repository.list_public(container.database, query)
         return await repository.find_agents(container.database, await container.discovery_secret.current(), query)
 
 
 async def _read_long(
-    container: Container, caller: Caller, positions: Sequence[int], at: int
+    container: Container, subject: str, positions: Sequence[int], at: int
 ) -> Mapping[int, tuple[str, str]]:
-    async with container.shares.of(caller.subject):
+    async with container.shares.of(subject):
         return await repository.read_cards(container.database, positions, at)
 
 
@@ -315,3 +326,69 @@ async def discover_agents(request: Request) -> Response:
     body = await read_small_json_body(request, container.bounds)
     answer = await discover(container, caller, body)
     return Response(answer, HTTPStatus.OK, {"Cache-Control": "no-store"}, "application/json")
+
+
+# -- ``GET /catalogue``: what everybody may know (SD-Card 2.1, step 3) ------------------------------------------------
+
+MAX_AGE = 60
+"""Seconds for which a page may be cached, and a revoked agent may still be in it."""
+_CURSOR = REQUEST.within("query", "cursor")
+_POSITION_BYTES = 8
+_PARAMETERS = {
+    "limit": {"type": "integer", "minimum": 1, "maximum": MOST_RESULTS, "default": 20},
+    "cursor": {"type": "string", "description": "`next_cursor` of the page before."},
+}
+_LISTING = [{"name": name, "in": "query", "required": False, "schema": schema} for name, schema in _PARAMETERS.items()]
+
+
+@router.get(
+    "/catalogue",
+    response_model=Discovered,
+    summary="All agents as *public* shows them, where the operator permits it",
+    responses={
+        304: {"description": "It is the one that the client has."},
+        **refusals(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
+    },
+    openapi_extra={"parameters": _LISTING},
+)
+async def catalogue(request: Request) -> Response:
+    """List agents that registered for *public*, in pages, to callers without a token.
+
+    Agents that are suspended, revoked or deleted, or whose own SD-Cards have expired, are not listed.
+    """
+    container = container_of(request)
+    if not container.catalogue or PUBLIC.name not in container.policy.contexts:
+        raise Refused(Rule.REQUEST_TARGET, REQUEST.within("path"))
+    limit, after = _read_listing(request.query_params.multi_items())
+    now = container.clock.now()
+    query = DiscoveryQuery(Audience(PUBLIC.name, ""), (), after, limit, int(now))
+    found, more = await _results(container, "", query, now)
+    cursor = None if more is None else encode_base64url(more.to_bytes(_POSITION_BYTES, "big"))
+    answer = _answer(found, cursor, ())
+    etag = f'"{hashlib.sha256(answer).hexdigest()}"'
+    headers = {"ETag": etag, "Cache-Control": f"public, max-age={MAX_AGE}"}
+    if is_cached(request, etag):
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+    return Response(answer, HTTPStatus.OK, headers, "application/json")
+
+
+def _read_listing(given: Sequence[tuple[str, str]]) -> tuple[int, int]:
+    """Read the limit and the position of a page.
+
+    A cursor is a position of the public order, which its reader may know: so all caches can share a page.
+    """
+    values = dict(given)
+    if len(values) < len(given) or values.keys() - {"limit", "cursor"}:
+        raise Refused(Rule.REQUEST, REQUEST.within("query"), "There are the parameters limit and cursor, each once.")
+    limit = values.get("limit", "20")
+    if not re.fullmatch("[1-9][0-9]{0,2}", limit) or int(limit) > MOST_RESULTS:
+        raise Refused(Rule.REQUEST, REQUEST.within("query", "limit"), f"Send a number from 1 to {MOST_RESULTS}.")
+    if "cursor" not in values:
+        return int(limit), START
+    try:
+        position = decode_base64url(values["cursor"], _CURSOR)
+    except Refused:
+        position = b""
+    if len(position) != _POSITION_BYTES or position[0] > 0x7F:
+        raise Refused(Rule.CURSOR, _CURSOR, "Begin again without one.")
+    return int(limit), int.from_bytes(position, "big")

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Select,
     bindparam,
     case,
+    exists,
     func,
     literal,
     literal_column,
@@ -21,7 +22,7 @@ from sqlalchemy import (
     union_all,
 )
 
-from issuer_service.db.tables import discovery_cards, discovery_postings
+from issuer_service.db.tables import LISTED, cards, discovery_cards, discovery_postings
 from issuer_service.discovery.postings_repository import hash_terms
 from issuer_service.discovery.records import MOST_CHARACTERS, DiscoveryQuery, FoundPage, FoundRow
 from sdcard.io.database import Database
@@ -44,6 +45,15 @@ _EXAMINED = bindparam("examined", type_=BigInteger)
 
 _row = partial(tuple.__new__, FoundRow)
 """``FoundRow`` of a row as it came, without a call of Python's for each."""
+
+
+async def list_public(database: Database, query: DiscoveryQuery) -> FoundPage:
+    """List the agents of the public catalogue, from behind a position on."""
+    share = MOST_CHARACTERS // (query.limit + 1)
+    found = await database.look_up(_LISTING, after=query.after, at=query.at, wanted=query.limit + 1, share=share)
+    rows = tuple(map(_row, found))
+    more = rows[query.limit - 1].position if len(rows) > query.limit else None
+    return FoundPage(rows[: query.limit], more)
 
 
 async def find_agents(database: Database, secret: bytes, query: DiscoveryQuery) -> FoundPage:
@@ -115,10 +125,7 @@ def _finding(terms: int) -> Lookup:
     The last row says where the counted postings end.
     """
     here, end = discovery_postings.c.position, _ending().scalar_subquery()
-    text = case(
-        (discovery_cards.c.size <= bindparam("share", type_=BigInteger), discovery_cards.c.sd_card), else_=null()
-    )
-    asked = select(*_COLUMNS, text, end).join_from(
+    asked = select(*_COLUMNS, _text(), end).join_from(
         discovery_postings, discovery_cards, discovery_cards.c.position == here
     )
     asked = asked.where(*_behind(0), here <= func.coalesce(end, _LAST))
@@ -130,6 +137,12 @@ def _finding(terms: int) -> Lookup:
         discovery_cards.c.context == bindparam("context"), discovery_cards.c.partner == bindparam("partner"), *_good()
     )
     return Lookup(asked.order_by(here).limit(bindparam("wanted", type_=BigInteger)))
+
+
+def _text() -> ColumnElement[str | None]:
+    """Select the SD-Card, unless it is longer than its share of a response."""
+    is_short = discovery_cards.c.size <= bindparam("share", type_=BigInteger)
+    return case((is_short, discovery_cards.c.sd_card), else_=null())
 
 
 def _ending() -> Select[tuple[int]]:
@@ -158,4 +171,17 @@ _TEXT = Lookup(
         discovery_cards.c.expires_at > _AT,
         *_good(),
     )
+)
+_OWN = exists().where(
+    cards.c.batch_id == discovery_cards.c.batch_id,
+    cards.c.context == discovery_cards.c.context,
+    ~cards.c.for_discovery,
+    cards.c.expires_at > _AT,
+)
+"""Whether the agent has an SD-Card of the context that has not expired."""
+_LISTING = Lookup(
+    select(*_COLUMNS, _text(), null())
+    .where(LISTED, discovery_cards.c.position > _AFTER, *_good(), _OWN)
+    .order_by(discovery_cards.c.position)
+    .limit(bindparam("wanted", type_=BigInteger))
 )

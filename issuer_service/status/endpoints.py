@@ -13,7 +13,7 @@ from issuer_service.access import Scope
 from issuer_service.agents.schemas import REQUEST
 from issuer_service.container import Container
 from issuer_service.request_context import authorize, read_small_json_body
-from issuer_service.routes import BEARER, FromContainer, json_body, refusals
+from issuer_service.routes import BEARER, FromContainer, is_cached, json_body, refusals
 from issuer_service.status import service
 from issuer_service.status.service import StatusChange, StatusChanged
 from sdcard.errors import Refused
@@ -56,7 +56,7 @@ async def status_list(list_id: str, request: Request, container: FromContainer) 
     compressed = prefers_gzip(request.headers.getlist("accept-encoding"))
     etag = published.gzip_etag if compressed else published.etag
     headers = {"ETag": etag, "Cache-Control": f"public, max-age={container.status.ttl}", "Vary": "Accept-Encoding"}
-    if _has(request, etag):
+    if is_cached(request, etag):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     if compressed:
         return Response(published.gzipped, HTTPStatus.OK, {**headers, "Content-Encoding": "gzip"}, MEDIA_TYPE)
@@ -78,12 +78,6 @@ def prefers_gzip(accepted: Sequence[str]) -> bool:
             weights["gzip" if coding == "x-gzip" else coding] = float(weight["q"] or 1)
     others = weights.get("*", 0.0)
     return weights.get("gzip", others) > 0 and weights.get("gzip", others) >= weights.get("identity", 0.0)
-
-
-def _has(request: Request, etag: str) -> bool:
-    """Whether the client has it already; comparison is weak (RFC 9110 13.1.2)."""
-    tags = [tag.strip() for line in request.headers.getlist("if-none-match") for tag in line.split(",")]
-    return "*" in tags or etag in (tag.removeprefix("W/") for tag in tags)
 
 
 @router.post(

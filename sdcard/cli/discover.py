@@ -76,6 +76,7 @@ def discover(
     goal: Annotated[Names, typer.Option(help="The id of a goal of AgentCard (repeatable).")] = None,
     domain: Annotated[Names, typer.Option(help="A perception domain of KNO (repeatable).")] = None,
     text: Annotated[str | None, typer.Option(help="Words of its name, description and skills.")] = None,
+    catalogue: Annotated[bool, typer.Option("--catalogue", help="List the public catalogue, without a token.")] = False,
     max_results: Annotated[int, typer.Option(min=1, max=MOST_RESULTS, help="On one page.")] = 20,
     cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
     trust: Annotated[Path | None, typer.Option(help="Trust document; without it, the keys the registry shows.")] = None,
@@ -90,20 +91,24 @@ def discover(
 
     Exit status 1: some of them do not verify, and are left out.
     """
+    from sdcard.io.registry_client import Registry
+
     accepted = find_profile(profile)
-    query = make_query(
-        skills=skill,
-        tags=tag,
-        capabilities=dict.fromkeys(capability or (), True),
-        input_modes=input_mode,
-        output_modes=output_mode,
-        goals=goal,
-        domains=domain,
-        text=text,
-    )
-    client = connect(registry, token_file)
+    criteria = {
+        "skills": skill,
+        "tags": tag,
+        "capabilities": dict.fromkeys(capability or (), True),
+        "input_modes": input_mode,
+        "output_modes": output_mode,
+        "goals": goal,
+        "domains": domain,
+        "text": text,
+    }
+    query = _no_query(criteria, context) if catalogue else make_query(**criteria)
+    client = Registry(registry) if catalogue else connect(registry, token_file)
     issuers = read_trust(trust, trust_signer, SystemClock().now()) if trust else client.issuer(issuer)[0]
-    answer = client.discover(query, context, max_results, cursor)
+    asked = max_results, cursor
+    answer = client.catalogue(*asked) if catalogue else client.discover(query, context, *asked)
     expectations = Expectations(
         issuers=issuers,
         profile=accepted,
@@ -119,6 +124,12 @@ def discover(
     if page.left_out:
         show_left_out(page.left_out)
         raise typer.Exit(EXIT_REFUSED)
+
+
+def _no_query(criteria: dict[str, Any], context: str) -> JsonObject:
+    if any(criteria.values()) or context != "public":
+        raise Misuse("--catalogue lists all agents of public: it takes no criteria and no other context")
+    return {}
 
 
 def make_query(**criteria: Any) -> JsonObject:

@@ -127,10 +127,12 @@ def read_listed(one: Any) -> ListedAgent:
     )
 
 
-def read_discovered(answer: Any) -> Discovered:
-    """Read a page of discovered agents."""
+def read_discovered(answer: Any, most: int) -> Discovered:
+    """Read a page of at most so many discovered agents."""
     cursor = answer["next_cursor"]
     results, left_out = read_entries(answer["results"], _read_found, "results")
+    if len(results) + len(left_out) > most:
+        raise Misuse("the registry's answer has more agents than were asked for")
     return Discovered(
         results=tuple(results),
         next_cursor=None if cursor is None else as_text(cursor),

@@ -187,9 +187,7 @@ class Registry:
         return self._call("GET", _agent(agent_id), 200)
 
     def asked(self, agent_id: str) -> tuple[list[str], list[str]]:
-        """Return the contexts and key thumbprints for which a renewal issues SD-Cards.
-
-        They are in the registry's order.
+        """Return the contexts and key thumbprints of a renewal, in its order.
 
         Raises:
             Refused: also ``agent.not-renewable`` for an agent of an old registry version that did not store them.
@@ -248,15 +246,18 @@ class Registry:
         Raises:
             Refused, Misuse: as for ``register``.
         """
-        body: JsonObject = {"query": query, "context": context, "max_results": max_results}
-        if cursor is not None:
-            body["cursor"] = cursor
+        after: JsonObject = {} if cursor is None else {"cursor": cursor}
+        body: JsonObject = {"query": query, "context": context, "max_results": max_results, **after}
         answer = self._call("POST", "/agents/discover", 200, encode_json(body))
         with documented():
-            discovered = read_discovered(answer)
-        if len(discovered.results) + len(discovered.left_out) > max_results:
-            raise Misuse("the registry's answer has more agents than were asked for")
-        return discovered
+            return read_discovered(answer, max_results)
+
+    def catalogue(self, max_results: int, cursor: str | None = None) -> Discovered:
+        """``GET /catalogue``, without a token; otherwise as ``discover``."""
+        after = "" if cursor is None else f"&cursor={quote(cursor, safe='')}"
+        answer = self._call("GET", f"/catalogue?limit={max_results}{after}", 200)
+        with documented():
+            return read_discovered(answer, max_results)
 
     def change_statuses(self, action: str, agent_id: str, batch_id: str | None, context: str | None) -> int:
         """Change as ``change_status``; return the number of changed SD-Cards."""

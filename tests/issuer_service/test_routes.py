@@ -29,6 +29,7 @@ PUBLIC = {
     "/.well-known/jwt-vc-issuer",
     "/.well-known/oauth-authorization-server",
     "/status/{list_id}",
+    "/catalogue",
 }
 
 

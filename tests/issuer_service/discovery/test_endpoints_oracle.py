@@ -201,6 +201,23 @@ def test_two_worlds_that_differ_in_what_is_hidden_answer_the_same(tmp_path: Path
         assert [page[2:] for page in found] == [([], None, [])], "nothing that is hidden finds anybody"
 
 
+def test_two_worlds_that_differ_in_what_is_hidden_have_the_same_catalogue(tmp_path: Path) -> None:
+    listed = list[list[Any]]()
+    for seed in (31, 32):
+        desk, _ = world(tmp_path / str(seed), seed)
+        with desk.open(catalogue=True) as registry:
+            pages, after, more = list[Any](), "", True
+            while more:
+                page = registry.client.get(f"/catalogue?limit={SIZE}{after}").json()
+                results = [(one["agent_id"], without_randomness(one["sd_card"])) for one in page["results"]]
+                pages.append((results, page["next_cursor"]))
+                after, more = f"&cursor={page['next_cursor']}", page["next_cursor"] is not None
+            listed.append(pages)
+
+    assert listed[0] == listed[1]
+    assert [len(results) for results, _ in listed[0]] == [4, 4, 1]
+
+
 def public_postings(desk: Desk) -> set[tuple[Any, ...]]:
     """Return the rows that a query in *public* can read."""
     (rows,) = sql(

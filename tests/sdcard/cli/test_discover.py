@@ -105,6 +105,27 @@ def test_goals_and_domains_can_be_asked_for(sdcard: Sdcard, address: str) -> Non
     assert (ran.status, ran.json["results"]) == (0, [])
 
 
+def test_a_catalogue_needs_no_token(sdcard: Sdcard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running_registry(tmp_path, catalogue=True) as desk:
+        monkeypatch.setenv("SDCARD_TOKEN", desk.token)
+        assert sdcard("keys", "new", "one.jwk").status == 0
+        asked = ("--agent-id", "one", "--key", "one.jwk", "--out", "one", "--context", "public")
+        assert sdcard("register", CARD, "--registry", desk.address, *asked).status == 0
+        monkeypatch.delenv("SDCARD_TOKEN")
+
+        ran = sdcard("discover", "--registry", desk.address, "--catalogue", "--json")
+        misuse = sdcard("discover", "--registry", desk.address, "--catalogue", "--tag", "maps", "--json")
+
+    assert [one["agent_id"] for one in ran.json["results"]] == ["one"]
+    assert (ran.status, misuse.status) == (0, 2)
+
+
+def test_there_may_be_no_catalogue(sdcard: Sdcard, address: str) -> None:
+    ran = sdcard("discover", "--registry", address, "--catalogue", "--json")
+
+    assert (ran.status, ran.json["rule"]) == (1, "request.not-found")
+
+
 @pytest.mark.parametrize("arguments", [[], ["--skill", ""], ["--text", "x", "--max-results", "101"]])
 def test_a_question_asks_for_something(sdcard: Sdcard, address: str, arguments: list[str]) -> None:
     ran = sdcard("discover", "--registry", address, *arguments, "--json")

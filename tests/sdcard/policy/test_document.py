@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from sdcard import DEFAULT_POLICY, DisclosurePolicy, Limits, Refused
+from sdcard import DEFAULT_POLICY, DisclosurePolicy, Limits, Refused, parse_card_file, plan_disclosure
 from sdcard.disclosable import Treatment
 from sdcard.encoding import JsonObject, JsonValue, encode_json
 from sdcard.errors import MOST_FINDINGS
@@ -100,6 +100,18 @@ def one(claims: Any, **others: Any) -> JsonObject:
 
 def test_the_built_in_policy_is_a_document_too() -> None:
     assert parse_policy((ROOT / "examples" / "default-policy.toml").read_bytes()) == DEFAULT_POLICY
+
+
+def test_the_policy_that_follows_section_4_3_shows_the_endpoint_in_public_and_nothing_else() -> None:
+    policy = parse_policy((ROOT / "examples" / "public-endpoints.toml").read_bytes())
+    card = parse_card_file((ROOT / "examples" / "georoute.json").read_bytes())
+
+    def shows(which: DisclosurePolicy, context: str) -> set[str]:
+        return {path.partition(".")[0] for path in plan_disclosure(card, which, context).discloses}
+
+    assert shows(policy, "public") - shows(DEFAULT_POLICY, "public") == {"supportedInterfaces"}
+    assert shows(policy, "public") > shows(DEFAULT_POLICY, "public")
+    assert shows(policy, "internal") == shows(DEFAULT_POLICY, "internal")
 
 
 def test_toml_and_json_say_the_same() -> None:
