@@ -7,14 +7,17 @@ from collections.abc import Iterator
 import sdcard
 from pages.__main__ import MADE, SESSION, stale_files
 from pages.answers import ANSWERS, STANDARDS
-from pages.conformance import answers
+from pages.conformance import answers, sentences
+from pages.sentences import SOURCES
 from pages.session import COMMANDS
 from pages.site import findings
 from tests.shared import ROOT, shared_dir
 from vectors.pages import parts
 from vectors.rows import cited, in_order
 
-EVERY = [answer for rows in STANDARDS.values() for answer in answers(rows)]
+ROWS = [answer for rows in STANDARDS.values() for answer in answers(rows)]
+SENTENCES = [sentence for lines in SOURCES.values() for sentence in sentences(lines)]
+EVERY = [*ROWS, *(one.own for one in SENTENCES if one.own)]
 PARTS = {part.name for part in parts()}
 
 
@@ -35,7 +38,7 @@ def test_every_row_of_the_lists_is_answered_once() -> None:
     """RFC 9901, SD-JWT VC and HAIP in ``docs/rules.md``, all others in ``docs/conformance.md``."""
     rows = Counter(listed())
     families = {row.partition("-")[0] for row in rows}
-    answered = [row for row, _ in in_order()] + [answer.row for answer in EVERY]
+    answered = [row for row, _ in in_order()] + [answer.row for answer in ROWS]
 
     assert Counter(row for row in answered if row.partition("-")[0] in families) == rows
 
@@ -55,6 +58,34 @@ def test_what_an_answer_names_exists() -> None:
 def test_an_answer_names_a_place_and_a_test_or_says_why_not() -> None:
     assert [one.row for one in EVERY if not one.note and one.answer != "met"] == []
     assert [one.row for one in EVERY if not (one.places and one.tests) and one.answer not in ("no", "others")] == []
+
+
+def test_every_sentence_of_the_sources_is_answered_by_rows_that_exist_or_by_itself() -> None:
+    known = {one.row for one in ROWS}
+
+    assert len(SENTENCES) >= 150
+    assert [name for name, times in Counter(one.name for one in SENTENCES).items() if times > 1] == []
+    assert [(one.name, row) for one in SENTENCES for row in one.rows if row not in known] == []
+    assert [one.name for one in SENTENCES if not one.rows and one.own is None] == []
+
+
+def test_no_sentence_is_met_without_a_place_and_a_test() -> None:
+    met = [one for one in SENTENCES if any(found.answer == "met" for found in one.answered())]
+
+    assert len(met) > 100
+    assert [one.name for one in met if not any(found.places and found.tests for found in one.answered())] == []
+
+
+def test_a_sentence_that_nobody_sees_to_has_its_reason_among_the_limitations() -> None:
+    missing = [one for one in SENTENCES if one.own and one.own.answer == "no"]
+
+    assert missing
+    assert [one.name for one in missing if one.own and "not-supported.md#" not in one.own.note] == []
+
+
+def test_every_row_about_a_source_document_answers_some_sentence() -> None:
+    used = {row for one in SENTENCES for row in one.rows}
+    assert {row.row for row in ROWS if row.row.startswith(("SDC-", "AEV-", "KNO-"))} - used <= {"AEV-3"}
 
 
 def is_file(name: str) -> bool:
