@@ -174,6 +174,20 @@ def test_proofs_come_from_the_tiles_that_were_published_while_the_log_grew() -> 
         verify_inclusion(BIG.node(0, old), old, new, path, root_hash(BIG, new))
 
 
+def test_a_proof_at_ten_million_leaves_reads_few_tiles() -> None:
+    read = list[Tile]()
+
+    def tile(asked: Tile) -> bytes:
+        read.append(asked)
+        return bytes(32 * asked.width)
+
+    for make, position in ((prove_inclusion, 7_654_321), (prove_consistency, 7_654_321)):
+        read.clear()
+        assert len(make(TileNodes(tile, 10_000_000), position, 10_000_000)) <= 2 * 24
+        assert len(read) <= 7
+        assert len(set(read)) == len(read), "each tile is read once"
+
+
 @pytest.mark.parametrize("data", [b"", bytes(31), bytes(33), bytes(64)])
 def test_a_tile_of_another_size_is_refused(data: bytes) -> None:
     assert refused(Rule.LOG_TILE, TileNodes(lambda _: data, 1).node, 0, 0)
