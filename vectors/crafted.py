@@ -311,6 +311,10 @@ def _certificates() -> Iterator[Case]:
     yield bad("critical-two-bytes", "a boolean of two bytes", Rule.X5C_FORMAT,
               extension("1.2.3.4", b"", tlv(1, b"\xff\xff")))  # fmt: skip
     yield bad("critical-unknown", "an unknown critical extension", chain, extension("1.2.3.4", b"", TRUE))
+    yield bad("extension-without-value", "an extension without a value", Rule.X5C_FORMAT, tlv(0x30, oid("1.2.3.4")))
+    for kind, body in {"empty": b"", "cut": b"\x2a\x83", "padded": b"\x2a\x80\x03", "64-bytes": b"\x2a" * 64}.items():
+        wrong = tlv(0x30, tlv(6, body), tlv(4))
+        yield bad(f"object-id-{kind}", "an object identifier that is none", Rule.X5C_FORMAT, wrong)
     yield bad("critical-first", "two values where one belongs", Rule.X5C_FORMAT,
               tlv(0x30, oid("1.2.3.4"), tlv(4), tlv(4)))  # fmt: skip
     yield bad("for-tls", "a leaf for TLS alone", chain, extension(PURPOSES, purposes(TLS)))
@@ -328,6 +332,7 @@ def _values() -> Iterator[Case]:
         "basic-true-1": ("a boolean that is neither", BASIC, tlv(0x30, tlv(1, b"\1"))),
         "basic-false": ("the default is written", BASIC, tlv(0x30, tlv(1, b"\0"))),
         "basic-negative": ("a path length below zero", BASIC, tlv(0x30, number(-1))),
+        "basic-minus-128": ("a path length below zero", BASIC, tlv(0x30, number(-128))),
         "basic-padded": ("a path length with a zero in front", BASIC, tlv(0x30, b"\x02\x02\x00\x01")),
         "purposes-texts": ("purposes of another type", PURPOSES, tlv(0x30, tlv(4, b"a"))),
         "key-id-number": ("a key id of another type", KEY_IDS, number(1)),
@@ -338,6 +343,7 @@ def _values() -> Iterator[Case]:
         "limits-mask": ("an address without a mask", LIMITS, limits(tlv(0x87, b"\1\2\3\4"))),
         "names-text": ("names of another type", NAMES, dns_name(HOST)),
         "names-not-ascii": ("a host that is not ASCII", NAMES, tlv(0x30, tlv(0x82, b"\xe4.example"))),
+        "names-byte-128": ("a host with the first byte beyond ASCII", NAMES, tlv(0x30, tlv(0x82, b"\x80.example"))),
         "names-address": ("an address of five bytes", NAMES, tlv(0x30, tlv(0x87, b"\1\2\3\4\5"))),
         "names-edi": ("a name of an EDI party", NAMES, tlv(0x30, tlv(0xA5, tlv(0x81, b"a")))),
         "names-unknown": ("a name of an unknown kind", NAMES, tlv(0x30, tlv(0x89, b"a"))),
@@ -453,6 +459,7 @@ def _keys() -> Iterator[Case]:
         "secp256k1": spki(tlv(0x30, oid(curve), oid("1.3.132.0.10")), point),
         "off-curve": spki(p256, off),
         "short": spki(p256, point[:-1]),
+        "prefix-5": spki(p256, b"\5" + point[1:]),
         "empty": spki(p256, b""),
         "of-another-curve": spki(tlv(0x30, oid(curve), oid("1.3.132.0.34")), point),
     }

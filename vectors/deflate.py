@@ -63,6 +63,7 @@ def dynamic(
     symbols: Sequence[tuple[int, int, int]] | None = None,
     own: Mapping[int, int] | None = None,
     data: Sequence[tuple[int, int]] | None = None,
+    size: int = 4,
 ) -> bytes:
     """A block with its own codes; a third code writes their lengths."""
     coded = {0: 2, 1: 2, 2: 3, 16: 4, 17: 4, 18: 2} if own is None else own
@@ -74,7 +75,7 @@ def dynamic(
     used = codes(literals)
     content = [used[0]] * 4 + [used[256]] if data is None else data
     head = [(counts[0] - 257, 5), (counts[1] - 1, 5), (15, 4), *((coded.get(one, 0), 3) for one in ORDER)]
-    return stream((2, 2), *head, *written, *content)
+    return stream((2, 2), *head, *written, *content, size=size)
 
 
 def good() -> Iterator[tuple[str, str, bytes]]:
@@ -85,6 +86,9 @@ def good() -> Iterator[tuple[str, str, bytes]]:
     yield "dynamic-distance", "a single distance of one bit", dynamic(
         {0: 2, 256: 2, 257: 1}, {0: 1}, (258, 1), data=[match[0], match[257], one, match[256]])  # fmt: skip
     runs = [(1, 0, 0), (18, 127, 7), (18, 106, 7), (1, 0, 0), (0, 0, 0)]
+    yield "dynamic-most", "as many codes as there may be", dynamic(counts=(286, 30))
+    ends = [(1, 0, 0), *[(0, 0, 0)] * 255, (1, 0, 0), (17, 0, 3)]
+    yield "dynamic-run-at-the-end", "a run that ends with the lengths", dynamic(counts=(257, 3), symbols=ends)
     yield "dynamic-runs", "runs of zeros in the lengths of codes", dynamic(symbols=runs)
     yield "two-blocks", "a stored block, and one with the fixed codes", (
         b"\x78\x01\0\2\0\xfd\xff\0\0" + packed((1, 1), (1, 2), FIXED[0], FIXED[0], FIXED[256])
@@ -105,14 +109,14 @@ def bad() -> Iterator[tuple[str, str, bytes]]:
     yield "zlib-5-bytes", "a stream that is shorter than any", plain[:5]
     yield "stored-length", "a stored block whose length does not agree", plain[:5] + b"\xfa" + plain[6:]
     yield "block-kind", "a block of the reserved kind", stream((3, 2), FIXED[0], FIXED[256])
-    yield "length-286", "a length that is reserved", fixed(FIXED[0], *copied(286))
+    yield "length-286", "a length that is reserved", fixed(FIXED[0], *copied(286), size=1)
     yield "distance-30", "a distance that is reserved", fixed(FIXED[0], *copied(257, distance=30))
     yield "distance-before", "a distance that begins before the data", fixed(*copied(257), FIXED[0])
     yield "literals-287", "too many codes of literals", dynamic(counts=(287, 1))
     yield "distances-31", "too many codes of distances", dynamic(counts=(257, 31))
     first = [(16, 0, 2), *[(0, 0, 0)] * 252, (1, 0, 0), (1, 0, 0), (0, 0, 0)]
     yield "repeat-first", "a repetition of no length", dynamic(
-        {255: 1, 256: 1}, symbols=first, data=[codes({255: 1, 256: 1})[256]])  # fmt: skip
+        {255: 1, 256: 1}, symbols=first, data=[codes({255: 1, 256: 1})[256]], size=0)  # fmt: skip
     beyond = [(1, 0, 0), *[(0, 0, 0)] * 255, (1, 0, 0), (17, 0, 3)]
     yield "repeat-beyond", "a repetition beyond the lengths", dynamic(symbols=beyond)
     yield "too-many-codes", "more codes than there are", dynamic({0: 1, 256: 1, 1: 2}, data=[(0, 1)] * 4 + [(1, 1)])

@@ -43,7 +43,6 @@ function elementsOf(bytes) {
     let length = bytes[at++];
     if (length > 127) {
       const count = length & 127;
-      demand(count >= 1 && count <= 3);
       length = 0;
       for (let i = 0; i < count; i++) length = length * 256 + bytes[at++];
       demand(length > 127 && length >= 256 ** (count - 1));
