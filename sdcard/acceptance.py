@@ -252,7 +252,8 @@ def _accept(
     if thumbprint in published:
         check_not_published(holder_key, published, _KEY)
     verified = VerifiedSdJwt(ReadPayload(read, sd_jwt.disclosures, hidden, emptied), sd_jwt)
-    issued = IssuedSdCard._make((*found[:4], holder_key, *found[4:10], codes and tuple(codes), verified))
+    checks = None if codes is None else tuple(codes)
+    issued = IssuedSdCard._make((*found[:4], holder_key, *found[4:10], checks, verified))
     return header, key, issued
 
 

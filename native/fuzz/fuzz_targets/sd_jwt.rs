@@ -32,7 +32,8 @@ fuzz_target!(|text: &str| {
     assert!(read.processed.met >= texts.len() && read.size() > read.buffer.len());
     let terms = Terms { expired: 0.0, begun: 1e12, longest: None, audience: Some("a") };
     read.card(&terms);
-    let shown = read.select(&[vec![Segment::Name("a")], vec![Segment::Name("b"), Segment::Index(0)]]).unwrap_or_default();
+    let shown =
+        read.select(&[vec![Segment::Name("a")], vec![Segment::Name("b"), Segment::Index(0)]]).unwrap_or_default();
     let chosen: Vec<&str> = shown.iter().map(|&number| texts[number]).collect();
     let answer = Answer { issued_at: 1, audience: "a", nonce: "n", interaction: None };
     assert!(chosen.is_empty() || read.shown(&texts, &chosen).is_some());
