@@ -238,7 +238,7 @@ def refreshed(count: int) -> IssuerKeys:
     """Keys of so many Issuers, of which ours were had a moment ago."""
     keys = IssuerKeys(listed(count))
     for use in keys._listed[ISSUER.identifier].of.values():
-        use.schedule.record_success(True, NOW)
+        use.schedule = use.schedule.after_success(True, NOW)
     return keys
 
 

@@ -88,12 +88,13 @@ _LIMIT_VALUES: Mapping[Limit, re.Pattern[str]] = {
 class Caller:
     """An authenticated caller.
 
-    ``token`` is its digest; ``limits``: a kind that is absent is not limited.
+    ``token`` is its digest; ``limits``: a kind that is absent is not limited. ``ends_at`` is None for an access token.
     """
 
     subject: str
     token: str = field(repr=False)
     limits: Mapping[str, tuple[str, ...]]
+    ends_at: int | None = None
 
 
 def check_subject(subject: str) -> None:
@@ -175,7 +176,8 @@ def check_token(token: TokenRow, *scopes: Scope) -> Caller:
     for scope in scopes:
         if scope in token.scopes:
             limits = {kind: values for kind, values in token.limits.items() if kind != Limit.KEY}
-            return Caller(token.subject, token.digest, limits)
+            ends_at = None if token.subject.startswith(EXTERNAL) else token.expires_at
+            return Caller(token.subject, token.digest, limits, ends_at)
     raise Refused(Rule.TOKEN_SCOPE, WHERE, f"The scope {' or '.join(scopes)} is needed.")
 
 

@@ -151,7 +151,7 @@ def token_name(token: TokenRow) -> str:
 
     The name authenticates nothing.
     """
-    return token.digest[:16]
+    return token.digest[:NAME_LENGTH]
 
 
 async def withdraw_token(database: Database, name: str, now: Instant) -> TokenRow:
@@ -160,9 +160,12 @@ async def withdraw_token(database: Database, name: str, now: Instant) -> TokenRo
     Raises:
         Misuse: when no token has this name.
     """
-    named = [token for token in await database.read(read_tokens) if token_name(token) == name]
+    found = await database.read(read_tokens)
+    named = [token for token in found if token_name(token) == name]
     if len(named) != 1:
-        raise Misuse("there is no token of this name; `sdcard token list` shows them")
+        subject = next((one.subject for one in found if digest_of(one.subject)[:NAME_LENGTH] == name), None)
+        caller = "" if subject is None else f"; this is the `caller` of {subject} in the log, which names no token"
+        raise Misuse(f"there is no token of this name; `sdcard token list` shows them{caller}")
     await database.change(delete_token, named[0].digest, int(now))
     return named[0]
 

@@ -12,7 +12,7 @@ from sdcard.cards.model import Fact
 from sdcard.claim_request import ClaimRequest
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.issuer_checks import check_codes, missing_checks
-from sdcard.paths import ClaimPath, value_at
+from sdcard.paths import ClaimPath, did_you_mean, value_at
 from sdcard.requesting import is_shown
 from sdcard.rules import Rule
 from sdcard.transparency.proofs import NOT_ASKED, InLog, LogDecision, LogNotAsked
@@ -84,7 +84,7 @@ class AdmissionPolicy:
             raise Misuse("issuers are TrustedIssuers")
         if not isinstance(self.log, InLog | LogNotAsked):
             raise Misuse("decide about the transparency log: InLog or LogNotAsked")
-        _ = self.request
+        self._check_names()
 
     @property
     def request(self) -> ClaimRequest:
@@ -93,6 +93,19 @@ class AdmissionPolicy:
         if isinstance(self.requirement, Required) and self.requirement.skills:
             entries += [place for name in sorted(self.formats) for place in KNOWN_FORMATS[name].facts[Fact.SKILL]]
         return ClaimRequest(tuple(dict.fromkeys([*entries, *self.also_requested.entries])))
+
+    def _check_names(self) -> None:
+        """Refuse a misspelt name: no caller could ever show such a claim.
+
+        A card may have members that its format lacks, so any other name can be asked for.
+        """
+        formats = [KNOWN_FORMATS[name] for name in self.formats]
+        known = {name for one in formats for name in (*one.members, *one.groups)}
+        for entry in self.request.entries:
+            name = str(entry.segments[0])
+            near = did_you_mean(name, known) if name not in known else ""
+            if near:
+                raise Misuse(f"{name} is no claim of {', '.join(sorted(self.formats))}. {near}")
 
 
 def check_admission(card: VerifiedCard, policy: AdmissionPolicy) -> None:

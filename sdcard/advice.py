@@ -223,6 +223,7 @@ _ADVICE = {
     Rule.AGENT_VERSION: "Raise the version of the card.",
     Rule.AGENT_OWNED: "Choose another id: --agent-id.",
     Rule.AGENT_UNKNOWN: "`sdcard agents list` shows those of this token.",
+    Rule.AGENT_CARDS: "Nothing was changed. `sdcard agents show` lists the contexts and Batches of the agent.",
     Rule.AGENT_NOT_RENEWABLE: "`sdcard register` registers it again.",
     Rule.PROOF_MISSING: _PROVE,
     Rule.PROOF_STALE: _PROVE,

@@ -207,7 +207,8 @@ def check_challenge(received: ReceivedChallenge, audience: str, interaction_id: 
     if challenge.nonce.startswith(AGENT_NONCE):
         raise Refused(Rule.KB_PURPOSE, _CHALLENGE.within("nonce"))
     if challenge.audience != audience:
-        raise Refused(Rule.CHALLENGE_AUDIENCE, _CHALLENGE.within("audience"))
+        hint = f"The server names itself {challenge.audience[:MAX_TEXT]}. The caller expects {audience[:MAX_TEXT]}."
+        raise Refused(Rule.CHALLENGE_AUDIENCE, _CHALLENGE.within("audience"), hint)
     if challenge.interaction_id != interaction_id:
         raise Refused(Rule.CHALLENGE_INTERACTION, _CHALLENGE.within("interaction_id"))
     return challenge

@@ -6,7 +6,7 @@ The core never reads a clock.
 import calendar
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias, TypeGuard
 
 from sdcard.errors import Misuse, Refused, Where
@@ -130,3 +130,81 @@ class FreshnessWindow:
             raise Misuse("a freshness window is in whole seconds")
         if not 0 <= self.past <= MAX_PAST or not 0 <= self.future <= MAX_FUTURE:
             raise Misuse(f"a freshness window reaches at most {MAX_PAST} s back and {MAX_FUTURE} s ahead")
+
+
+# -- Refreshes of fetched keys -----------------------------------------------------------------------------------------
+
+FRESH_SECONDS = 600
+"""Fetched keys are used for at most so long without a refresh; a withdrawn key lives no longer."""
+USABLE_SECONDS = 3_600
+"""Keys are used for so long while refreshes fail."""
+PAUSE_SECONDS = 60
+"""Between two refreshes after a failure, or after a refresh without the wanted key; and at least between all others."""
+
+_SECONDS = re.compile("[0-9]{1,9}", re.ASCII)
+_MAX_AGE = re.compile('max-age="?([0-9]{1,9})"?', re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Times of past refreshes of a key set, in Unix seconds; None for none.
+
+    Senders choose the ``kid``, so unknown keys cause few refreshes.
+
+    Attributes:
+        fetched: the last successful refresh.
+        failed: the last refresh, if it failed.
+        missed: the last successful refresh without the wanted key.
+        fresh: seconds after which fetched keys are old.
+    """
+
+    fetched: Instant | None = None
+    failed: Instant | None = None
+    missed: Instant | None = None
+    fresh: int = FRESH_SECONDS
+
+    def is_due(self, known: bool, now: Instant) -> bool:
+        """Whether to refresh, for a key that is known or not."""
+        if _within(self.failed, PAUSE_SECONDS, now):
+            return False
+        return not _within(self.fetched, self.fresh, now) or not (known or _within(self.missed, PAUSE_SECONDS, now))
+
+    def is_usable(self, now: Instant) -> bool:
+        """Whether the last fetched keys may still be used."""
+        return _within(self.fetched, USABLE_SECONDS, now)
+
+    def after_success(self, found: bool, now: Instant, max_age: int | None = None) -> "Schedule":
+        """Return the schedule after a successful refresh.
+
+        Args:
+            found: whether the wanted key was in it.
+            now: the present instant.
+            max_age: how long the sender says that it is fresh.
+        """
+        fresh = FRESH_SECONDS if max_age is None else min(max(max_age, PAUSE_SECONDS), FRESH_SECONDS)
+        return Schedule(now, None, self.missed if found else now, fresh)
+
+    def after_failure(self, now: Instant) -> "Schedule":
+        """Return the schedule after a failed refresh."""
+        return replace(self, failed=now)
+
+
+def parse_max_age(cache_control: str, age: str = "") -> int | None:
+    """Return for how many more seconds a response is fresh (RFC 9111 4.2).
+
+    None if it does not say.
+
+    Args:
+        cache_control: the header ``Cache-Control``. A response that is not to be cached is fresh for no time.
+        age: the header ``Age`` of a shared cache.
+    """
+    directives = [one.strip().lower() for one in cache_control.split(",")]
+    if not {"no-store", "no-cache"}.isdisjoint(directives):
+        return 0
+    found = [match[1] for one in directives if (match := _MAX_AGE.fullmatch(one))]
+    passed = int(age) if _SECONDS.fullmatch(age) else 0
+    return max(0, min(map(int, found)) - passed) if found else None
+
+
+def _within(since: Instant | None, seconds: int, now: Instant) -> bool:
+    return since is not None and Lifetime(since, since + seconds).covers(now)

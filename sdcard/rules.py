@@ -308,6 +308,7 @@ class Rule(StrEnum):
                      "registry", Kind.CONFLICT)
     AGENT_OWNED = "agent.taken", "The agent id is not available.", "registry", Kind.CONFLICT
     AGENT_UNKNOWN = "agent.unknown", "The caller has no agent with this id.", "registry", Kind.NOT_FOUND
+    AGENT_CARDS = "agent.no-such-cards", "The agent has no SD-Card of this kind.", "registry", Kind.NOT_FOUND
     AGENT_NOT_RENEWABLE = ("agent.not-renewable",
                            "The registry did not store the request of this agent; register it again.",
                            "registry", Kind.CONFLICT)

@@ -48,7 +48,8 @@ class SdCardGuard:
 
     Args:
         policy: the Issuers, formats and claims that are admitted.
-        audience: the service's own name, such as its https origin. It is configured, never taken from a request.
+        audience: the service's own ``https://host[:port]``, or with ``origin=`` another name. It is configured, never
+            taken from a request.
         challenges: the record of answered challenges. By default, each process has its own in memory. Workers share one
             by the URL of a database, such as ``sqlite:///challenges.sqlite``, or by a record such as
             ``SqlChallengeRecord``.

@@ -106,20 +106,54 @@ def check_secret_url(url: str, what: str) -> None:
     try:
         target = split_url(url)
     except Misuse as fault:
-        raise Misuse(f"{what} needs a URL such as https://host.example. {fault}") from None
+        raise Misuse(f"{what} needs a URL such as https://host.example. {_with_scheme(url) or fault}") from None
     if target.scheme == "http" and not (target.host == "localhost" or is_loopback_address(target.host)):
         raise Misuse(f"{what} needs https: over http, secrets go to localhost, 127.0.0.0/8 and [::1] only")
 
 
-def check_origin(origin: str) -> None:
+def _with_scheme(url: str) -> str:
+    """Say how an address without a scheme is written; an empty text for other faults."""
+    try:
+        host = split_url(f"https://{url}").host
+    except Misuse:
+        return ""
+    scheme = "http" if host == "localhost" or is_loopback_address(host) else "https"
+    return f"It has no scheme: write {scheme}://{url}"
+
+
+def check_origin(origin: str, what: str = "an origin") -> None:
     """Refuse a text that is not a canonical origin for secrets.
 
+    Origins are compared character by character.
+
     Raises:
-        Misuse: for another text.
+        Misuse: for another text; the message has the canonical form.
     """
-    check_secret_url(origin, "an origin")
-    if canonical_origin(origin) != origin:
-        raise Misuse("an origin is https://host or https://host:port, in lower case, without the default port")
+    check_secret_url(origin, what)
+    _check_canonical(origin, canonical_origin(origin), what)
+
+
+def service_origin(audience: str, origin: str | None) -> str:
+    """Return the origin of a service.
+
+    It is ``origin``, or the audience, which is then a canonical URL and may have a path.
+
+    Raises:
+        Misuse: as ``check_origin``.
+    """
+    if origin is not None:
+        check_origin(origin)
+        return origin
+    what = "an audience without origin="
+    check_secret_url(audience, what)
+    _check_canonical(audience, canonical_origin(audience) + split_url(audience).rest.rstrip("/"), what)
+    return audience
+
+
+def _check_canonical(url: str, canonical: str, what: str) -> None:
+    if canonical != url:
+        form = "https://host or https://host:port, in lower case, without the default port and a slash at its end"
+        raise Misuse(f"{what} is {form}: write {canonical}")
 
 
 def is_loopback(host: str) -> bool:

@@ -71,7 +71,7 @@ def file(data: bytes) -> Path:
 
 def server_keys(data: bytes) -> Any:
     async def load() -> bytes:
-        return await load_from(str(file(data)))()
+        return (await load_from(str(file(data)))()).data
 
     return parse_server_keys(asyncio.run(load()))
 
@@ -295,6 +295,7 @@ def test_programs_send_a_presentation_and_a_token_on_one_line(world: World) -> N
 
 READERS = {
     "sdcard/io/key_files.py", "sdcard/io/published_keys.py", "sdcard/cli/output.py", "issuer_service/cli/audit.py",
+    "sdcard/cli/card_files.py",
     "issuer_service/settings.py", "sdcard/cli/invocation.py",
 }  # fmt: skip
 """Modules that read files of people themselves, and forgive."""

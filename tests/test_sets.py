@@ -14,6 +14,7 @@ ROWS = [
 SOURCES = files(*PRODUCT)
 READS_KEYS = re.compile(r"\b(parse_key_set|read_key_set|load_key_set|load_public_keys|parse_trusted_issuers)\(")
 ONE_KEY = {
+    "sdcard/cli/card_files.py",
     "sdcard/dpop.py",
     "sdcard/io/key_files.py",
     "sdcard/jose/claims.py",

@@ -133,8 +133,11 @@ def _check_query(given: Sequence[str], known: Sequence[str]) -> None:
     "/agents/{agent_id}", summary="One of the caller's agents", responses=_ONE, dependencies=_DEPENDENCIES
 )
 async def show_agent(agent_id: str, request: Request, container: FromContainer, response: Response) -> AgentShown:
-    """Return the caller's agent: its registration and its unexpired SD-Cards."""
-    caller = await authorize(request, container, Scope.AGENTS_MANAGE)
+    """Return the caller's agent: its registration and its unexpired SD-Cards.
+
+    A token that registers may read it too: a renewal begins with it.
+    """
+    caller = await authorize(request, container, Scope.AGENTS_MANAGE, Scope.AGENTS_REGISTER)
     response.headers["Cache-Control"] = "no-store"
     return await lifecycle.show_agent(container, caller, agent_id)
 

@@ -244,6 +244,7 @@ async def show_agent(container: Container, caller: Caller, agent_id: str) -> Age
         possession=agent.possession.value,
         batches=batches[:MOST_BATCHES],
         more_batches=len(batches) > MOST_BATCHES,
+        token_expires_at=caller.ends_at,
     )
 
 

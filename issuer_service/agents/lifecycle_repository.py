@@ -195,7 +195,7 @@ def change_statuses(connection: Connection, change: StatusChangeRow) -> int:
     Returns: how many SD-Cards changed.
 
     Raises:
-        Refused: ``agent.unknown`` when the subject has no such agent.
+        Refused: ``agent.unknown`` when the subject has no such agent; ``agent.no-such-cards``.
     """
     locked = select(agents.c.agent_id).where(*owned(change.subject, change.agent_id)).with_for_update()
     if connection.execute(locked).first() is None:  # a registration is entirely before the change, or after it

@@ -346,6 +346,9 @@ class AgentShown(BaseModel):
     possession: Literal["proven", "not-proven"] = Field(description="Whether these keys were proven to be the agent's.")
     batches: list[BatchShown] = Field(description="Batches that have not expired, the newest first.")
     more_batches: bool = Field(description="Whether there are older ones that have not expired either.")
+    token_expires_at: int | None = Field(
+        description="When the bearer token of this request ends; null for an access token of an authorization server."
+    )
 
 
 class AgentDeleted(BaseModel):

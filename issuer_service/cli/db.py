@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from issuer_service.cli.serve import ConfigFile, DatabaseUrl, read_settings
+from issuer_service.cli.serve import ConfigFile, DatabaseUrl, make_missing_database, read_settings
 from sdcard.cli.options import AsJson, complete_contexts
 from sdcard.cli.output import print_result, printable
 from sdcard.errors import Finding
@@ -142,6 +142,7 @@ def _import(
     from sdcard.io.database import open_database
 
     check_subject(subject)
+    make_missing_database(settings.database_url)
     prepare_keys(settings)
     error = Console(stderr=True, highlight=False)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from issuer_service.cli.serve import ConfigFile, DatabaseUrl, key_uses, read_settings, run_on_database
+from issuer_service.cli.serve import (
+    ConfigFile,
+    DatabaseUrl,
+    key_uses,
+    make_missing_database,
+    read_settings,
+    run_on_database,
+)
 from sdcard.cli.keys import AlgorithmName, find_algorithm
 from sdcard.cli.options import AsJson, Yes, confirm
 from sdcard.cli.output import print_json, print_lines, print_result, show_instant
@@ -115,7 +122,9 @@ def add(
             row = await add_key(database, vault, chosen, asked, now)
         return row, vault.content(row).get("pkcs11")
 
-    row, place = _on_vault(work, read_settings(config, database_url=database_url))
+    settings = read_settings(config, database_url=database_url)
+    make_missing_database(settings.database_url)
+    row, place = _on_vault(work, settings)
     if as_json:
         shown = {"kid": row.kid, "use": row.use.value, "state": row.state.value, "not_before": row.not_before}
         print_json({**shown, "in_token": place})
@@ -146,7 +155,9 @@ def import_(
             return [await import_private_key(database, vault, chosen, private, now)]
         return [await import_public_key(database, vault, chosen, key, now) for key in public]
 
-    rows = _on_vault(work, read_settings(config, database_url=database_url))
+    settings = read_settings(config, database_url=database_url)
+    make_missing_database(settings.database_url)
+    rows = _on_vault(work, settings)
     print_result(
         as_json,
         {"keys": [{"kid": row.kid, "use": row.use.value, "state": row.state.value} for row in rows]},

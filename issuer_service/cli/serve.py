@@ -11,6 +11,7 @@ import typer
 
 from sdcard.cli.options import AsJson, matching
 from sdcard.cli.output import console, print_json, print_lines, printable, table
+from sdcard.errors import Misuse
 
 if TYPE_CHECKING:
     from issuer_service.settings import Configuration, Settings
@@ -51,11 +52,40 @@ def warn_of_unknown(configuration: "Configuration") -> None:
 
 
 def run_on_database(work: "Callable[[Database], Awaitable[_T]]", url: str) -> _T:
-    """Upgrade the registry's database, and run ``work`` on it."""
-    from issuer_service.db.migrations import upgrade
+    """Upgrade the registry's database, and run ``work`` on it.
 
+    Raises:
+        Misuse: when there is none: an empty one, in the wrong folder, would answer for it.
+    """
+    from issuer_service.db.migrations import read_revision, upgrade
+
+    if read_revision(url) is None:
+        raise Misuse(
+            f"there is no registry at {name_database(url)}: work in the folder of its database, or name it with "
+            "--database-url or SDCARD_DATABASE_URL; `sdcard serve` and `sdcard db upgrade` make a new one"
+        )
     upgrade(url)
     return run_as_found(work, url)
+
+
+def make_missing_database(url: str) -> None:
+    """Make the registry's database if there is none, and name it on standard error."""
+    from issuer_service.db.migrations import read_revision, upgrade
+
+    if read_revision(url) is None:
+        upgrade(url)
+        typer.echo(printable(f"A new registry is made at {name_database(url)}."), err=True)
+
+
+def name_database(url: str) -> str:
+    """Name a database by its file, or by its URL without the password."""
+    from sqlalchemy import make_url
+
+    from sdcard.io.database import file_of
+
+    parsed = make_url(url)
+    file = file_of(parsed)
+    return parsed.render_as_string(hide_password=True) if file is None else str(file.absolute())
 
 
 def run_as_found(work: "Callable[[Database], Awaitable[_T]]", url: str) -> _T:

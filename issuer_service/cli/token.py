@@ -6,9 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from issuer_service.cli.serve import ConfigFile, DatabaseUrl, read_settings, run_on_database, scopes
+from issuer_service.cli.serve import (
+    ConfigFile,
+    DatabaseUrl,
+    make_missing_database,
+    name_database,
+    read_settings,
+    run_on_database,
+    scopes,
+)
 from sdcard.cli.options import SECONDS_PER_DAY, AsJson, Yes, complete_contexts, confirm
-from sdcard.cli.output import console, print_json, print_lines, print_result, show_instant, table
+from sdcard.cli.output import console, print_json, print_lines, print_result, printable, show_instant, table
 from sdcard.errors import Misuse, Part, Where
 from sdcard.instants import MAX_SKEW, Instant, Lifetime
 from sdcard.io.system import SystemClock, SystemSalts
@@ -54,9 +62,9 @@ def create(
 
     Example: sdcard token create --subject team-a --days 30
     """
-    from sqlalchemy import make_url
-
     from issuer_service.access import Limit, create_token
+    from issuer_service.db.state import NAME_LENGTH
+    from issuer_service.tokens import digest_of
 
     limits = {
         Limit.AGENT_ID_PREFIXES: agent_id_prefix,
@@ -71,15 +79,17 @@ def create(
     expires_at = int(now) + days * SECONDS_PER_DAY
 
     url = read_settings(config, database_url=database_url).database_url
+    make_missing_database(url)
     text = run_on_database(
         lambda database: create_token(database, subject, chosen, given, expires_at, now, SystemSalts()), url
     )
+    name = digest_of(text)[:NAME_LENGTH]
     if as_json:
-        print_json({"token": text, "subject": subject, "expires_at": expires_at})
+        print_json({"token": text, "name": name, "subject": subject, "expires_at": expires_at})
     else:
         print_lines(text)
-        database = make_url(url).render_as_string(hide_password=True)
-        typer.echo(f"Shown once. Holds until {show_instant(expires_at)}, in {database}.", err=True)
+        told = f"Shown once. Its name is {name}. It expires at {show_instant(expires_at)}."
+        typer.echo(printable(f"{told} It is for the registry at {name_database(url)}."), err=True)
 
 
 @app.command("list")
@@ -145,15 +155,15 @@ def withdraw(
 ) -> None:
     """Withdraw a token. It fails from the next request on; its earlier changes remain.
 
-    Example: sdcard token withdraw 2744ccd10c7533bd
+    Example: sdcard token withdraw 5f0c1d9a3b7e2486
     """
     from issuer_service.tokens import withdraw_token
 
-    confirm(f"This ends the token {name} for ever.", yes)
+    confirm(f"This withdraws the token {name} for ever.", yes)
     url = read_settings(config, database_url=database_url).database_url
     token = run_on_database(lambda database: withdraw_token(database, name, SystemClock().now()), url)
     print_result(
-        as_json, {"withdrawn": name, "subject": token.subject}, f"{name}, a token of {token.subject}, is revoked"
+        as_json, {"withdrawn": name, "subject": token.subject}, f"{name}, a token of {token.subject}, is withdrawn"
     )
 
 

@@ -28,9 +28,11 @@ from issuer_service.audit.records import AuditEvent, AuditRow, Row, StatusRun, W
 from issuer_service.audit.repository import append_audit
 from issuer_service.db.tables import CHANGED, batches, cards, status_entries, status_lists
 from issuer_service.status.records import EXPIRED_LATELY, CardRow, StatusChangeRow, StatusRow, StatusTaken
+from sdcard.errors import Part, Refused, Where
 from sdcard.io.database import Database
 from sdcard.io.lookups import Lookup
 from sdcard.io.statements import Statement
+from sdcard.rules import Rule
 from sdcard.salts import SALT_BYTES, SaltSource
 from sdcard.status_list import StatusValue
 
@@ -126,6 +128,8 @@ COUNTED_EACH = 1 << 12
 _WORD = 4
 AT_ONCE = 500
 """Pairs in one statement; SQLite takes 32,766 values."""
+_MOST_NAMED = 20
+"""Contexts or Batches that a refusal lists, the newest first."""
 _NOT_REVOKED = (int(StatusValue.VALID), int(StatusValue.SUSPENDED))
 _ADD_ENTRIES = Statement(insert(status_entries))
 ENTRY_OF_CARD = and_(status_entries.c.list_id == cards.c.status_list_id, status_entries.c.index == cards.c.status_index)
@@ -250,14 +254,36 @@ def revoke_all(connection: Connection, agent_id: str, at: int, public_at: int) -
 
 
 def change_statuses(connection: Connection, change: StatusChangeRow) -> int:
-    """Change the statuses of an agent's SD-Cards; how many changed."""
+    """Change the statuses of an agent's SD-Cards; how many changed.
+
+    Raises:
+        Refused: ``agent.no-such-cards`` when no unexpired SD-Card is of the Batch or context that the change names.
+    """
     narrower = []
     if change.batch_id is not None:
         narrower.append(cards.c.batch_id == change.batch_id)
     if change.context is not None:
         narrower.append(cards.c.context == change.context)
     entries = _live_entries(connection, change.agent_id, change.at, *narrower)
+    if narrower and not entries:
+        raise _nothing_selected(connection, change)
     return _set_statuses(connection, entries, change.before, change.after, change.at, change.public_at)
+
+
+def _nothing_selected(connection: Connection, change: StatusChangeRow) -> Refused:
+    """Refuse a name that the agent lacks, and say which it has."""
+    member = cards.c.context if change.batch_id is None else batches.c.batch_id
+    newest = (
+        select(member)
+        .select_from(cards)
+        .join(batches)
+        .where(batches.c.agent_id == change.agent_id, cards.c.expires_at > change.at)
+        .group_by(member)
+        .order_by(func.max(batches.c.issued_at).desc(), member)
+        .limit(_MOST_NAMED)
+    )
+    found = [str(name) for name in connection.scalars(newest)]
+    return Refused(Rule.AGENT_CARDS, Where(Part.REQUEST, (member.name,)), f"It has: {', '.join(found) or 'none'}.")
 
 
 def _live_entries(connection: Connection, agent_id: str, at: int, *narrower: ColumnElement[bool]) -> list[Entry]:

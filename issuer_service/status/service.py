@@ -48,7 +48,7 @@ class StatusChange(Interaction):
 class StatusChanged(BaseModel):
     """Number of SD-Cards whose status changed.
 
-    It is 0 when all had the status before, or there are none.
+    It is 0 when all had the status before, or when the agent has none. A Batch or context without SD-Cards is refused.
     """
 
     agent_id: str
@@ -77,7 +77,8 @@ async def change_statuses(
     """Change the statuses of SD-Cards that have not expired.
 
     Raises:
-        Refused: for the request; ``token.limit``; ``agent.unknown`` for another owner's agent too.
+        Refused: for the request; ``token.limit``; ``agent.unknown`` for another owner's agent too;
+            ``agent.no-such-cards``.
     """
     asked = read_section(StatusChange, parse_json_object(body, REQUEST, container.limits.json_depth))
     check_agent(caller, agent_id)

@@ -2,16 +2,15 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from sdcard.acceptance import Acceptance
 from sdcard.cards.detect import read_card
 from sdcard.cards.documents import read_document
 from sdcard.cli.app import EXIT_REFUSED
+from sdcard.cli.card_files import card_files, save_cards, write_trust
 from sdcard.cli.options import (
     AsJson,
     IssuerName,
@@ -28,41 +27,21 @@ from sdcard.cli.options import (
     connect,
     wait_until_ready,
 )
-from sdcard.cli.output import (
-    cell,
-    console,
-    describe_findings,
-    print_json,
-    print_result,
-    read_bytes,
-    show_instant,
-    table,
-    write_private_file,
-)
-from sdcard.encoding import JsonObject, JsonValue, encode_json
-from sdcard.errors import Misuse, Part
-from sdcard.holder import accept_sd_card
+from sdcard.cli.output import console, print_json, print_result, printable, read_bytes, show_instant, table
+from sdcard.encoding import JsonObject, JsonValue
+from sdcard.errors import Misuse, Part, Refused
 from sdcard.io.system import SystemClock
 from sdcard.jose.jws import Signer
 from sdcard.jose.keys import PublicKey
 from sdcard.policy.context import FEDERATION
 from sdcard.possession import prove_possession
+from sdcard.rules import Kind
 from sdcard.trust import TrustedIssuers
 
 if TYPE_CHECKING:
-    from sdcard.io.registry_answers import IssuedAnswer, Registered
     from sdcard.io.registry_client import Registry
 
 # -- ``sdcard register``: register an agent's card, and keep the SD-Cards ---------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class CardFile:
-    """The file of an SD-Card, from the request, never from the registry's answer."""
-
-    context: str
-    key: PublicKey
-    file: Path
 
 
 def register(
@@ -104,7 +83,7 @@ def register(
     answer = client.register(
         {**body, "proofs": proofs, "supersedes": supersedes}, asked, [one.thumbprint for one in keys]
     )
-    save_cards(answer, files, issuers, trust_file, as_json)
+    save_cards(answer, files, issuers, trust_file, supersedes, as_json)
 
 
 def prove_keys(
@@ -114,20 +93,6 @@ def prove_keys(
     (audience,) = issuers.keys
     nonce, now = client.nonce(), SystemClock().now()
     return [prove_possession(signer, audience, agent_id, nonce, now) for signer in signers]
-
-
-def save_cards(
-    answer: "Registered", files: Sequence[CardFile], issuers: TrustedIssuers, trust: Path, as_json: bool
-) -> None:
-    """Check every SD-Card, save it, and report it."""
-    acceptance, now = Acceptance(issuers=issuers), SystemClock().now()
-    for place, issued in zip(files, answer.cards, strict=True):
-        accept_sd_card(issued.sd_card, acceptance, place.key, now)
-        write_private_file(place.file, issued.sd_card.encode("ascii") + b"\n")
-    if as_json:
-        print_json(_document(answer, files, trust))
-    else:
-        _show(answer, files, trust)
 
 
 def _context(text: str, partner: str | None) -> dict[str, Any]:
@@ -149,61 +114,6 @@ def _body(data: bytes, agent_id: str, keys: Sequence[PublicKey], contexts: Seque
         "disclosure_contexts": list(contexts),
         "card": document,
     }
-
-
-def card_files(contexts: Sequence[str], keys: Sequence[PublicKey], out: Path) -> list[CardFile]:
-    """Choose a file for each SD-Card, before the registry issues anything."""
-    out.mkdir(mode=0o700, parents=True, exist_ok=True)
-    files = []
-    for context in contexts:
-        for number, key in enumerate(keys):
-            file = out / f"{context}{f'-{number}' if len(keys) > 1 else ''}.sd-card"
-            if file.parent != out or file.is_dir():
-                raise Misuse(f"no file for the context can be kept in {out}")
-            files.append(CardFile(context, key, file))
-    return files
-
-
-def write_trust(out: Path, trust: JsonObject) -> Path:
-    """Write the trust document beside the SD-Cards, and return its file."""
-    file = out / "trust.json"
-    write_private_file(file, encode_json(trust) + b"\n")
-    return file
-
-
-def _document(answer: "Registered", files: Sequence[CardFile], trust: Path) -> dict[str, Any]:
-    return {
-        "agent_id": answer.agent_id,
-        "linkable_by": list(answer.linkable_by),
-        "cards": [
-            {
-                "context": one.context,
-                "agreement": one.agreement,
-                "file": str(place.file),
-                "exp": one.expires_at,
-                "key": one.key_thumbprint,
-            }
-            for place, one in zip(files, answer.cards, strict=True)
-        ],
-        "trust": str(trust),
-        "findings": describe_findings(answer.findings),
-    }
-
-
-def _audience(one: "IssuedAnswer") -> str:
-    return f"{one.context}, agreed with {one.agreement}" if one.agreement else one.context
-
-
-def _show(answer: "Registered", files: Sequence[CardFile], trust: Path) -> None:
-    rows = [
-        (_audience(one), str(place.file), show_instant(one.expires_at), str(one.claims))
-        for place, one in zip(files, answer.cards, strict=True)
-    ]
-    out = console()
-    out.print(table(f"Registered {answer.agent_id}", ("context", "file", "valid until", "claims"), rows))
-    out.print(cell(f"Linkable by: {', '.join(answer.linkable_by) or 'nothing'}. Issuer keys: {trust}"))
-    for finding in answer.findings:
-        out.print(cell(f"{finding.level}: {finding}", "yellow"))
 
 
 # -- ``sdcard agents``, and ``revoke``, ``suspend`` and ``reinstate`` -------------------------------------------------
@@ -312,7 +222,7 @@ def renew(
     supersedes: Supersedes = "run_out",
     yes: Yes = False,
     if_expiring: Annotated[
-        bool, typer.Option("--if-expiring", help="Do nothing while more than half of their lifetime is left.")
+        bool, typer.Option("--if-expiring", help="Only test the token while more than half of their lifetime is left.")
     ] = False,
     token_file: TokenFile = None,
     as_json: AsJson = False,
@@ -321,24 +231,38 @@ def renew(
     sdcard agents renew georoute --registry https://registry.example --key agent.jwk --out cards"""
     from sdcard.io.agent import is_folder_due
     from sdcard.io.key_files import load_signer
-    from sdcard.io.system import SystemClock
 
     keys = [load_signer(file).public_key for file in key]
     is_due = not if_expiring or is_folder_due(out, keys, SystemClock())
     confirm_superseding(supersedes, agent, yes or not is_due)
+    client = connect(registry, token_file)
     if not is_due:
+        _test_token(client, agent)
         told = f"not renewed: the SD-Cards in {out} have more than half of their lifetime left"
         print_result(as_json, {"agent_id": agent, "renewed": False}, told)
         return
-    client = connect(registry, token_file)
     issuers, trust = client.issuer(issuer)
     contexts, thumbprints = client.asked(agent)
     if set(thumbprints) != {one.thumbprint for one in keys}:
         raise Misuse("--key gives other keys than the agent's; to bind it to others: sdcard agents change-keys")
     keys.sort(key=lambda one: thumbprints.index(one.thumbprint))
-    files = _card_files(contexts, keys, out)
+    files = card_files(contexts, keys, out)
     trust_file = write_trust(out, trust)
-    save_cards(client.renew(agent, supersedes, contexts, thumbprints), files, issuers, trust_file, as_json)
+    answer = client.renew(agent, supersedes, contexts, thumbprints)
+    save_cards(answer, files, issuers, trust_file, supersedes, as_json)
+
+
+def _test_token(client: "Registry", agent: str) -> None:
+    """Test the token, so that its end shows long before the SD-Cards expire.
+
+    A registry that cannot be asked now is asked by a later run.
+    """
+    try:
+        client.asked(agent)
+    except (Misuse, Refused) as fault:
+        if isinstance(fault, Refused) and fault.rule.kind not in (Kind.UNAVAILABLE, Kind.RATE_LIMITED):
+            raise
+        sys.stderr.write(printable(f"The token was not tested: {fault}") + "\n")
 
 
 @app.command("change-keys")
@@ -365,7 +289,7 @@ def change_keys(
     client = connect(registry, token_file)
     issuers, trust = client.issuer(issuer)
     contexts, _ = client.asked(agent)
-    files = _card_files(contexts, keys, out)
+    files = card_files(contexts, keys, out)
     trust_file = write_trust(out, trust)
     body: JsonObject = {
         "public_keys": [dict(one.to_jwk()) for one in keys],
@@ -373,7 +297,7 @@ def change_keys(
         "supersedes": supersedes,
     }
     answer = client.change_keys(agent, body, contexts, [one.thumbprint for one in keys])
-    save_cards(answer, files, issuers, trust_file, as_json)
+    save_cards(answer, files, issuers, trust_file, supersedes, as_json)
 
 
 @app.command("delete")
@@ -390,10 +314,3 @@ def delete(
     revoked = connect(registry, token_file).delete(agent)
     document = {"agent_id": agent, "deleted": True, "revoked": revoked}
     print_result(as_json, document, f"deleted {agent}: {revoked} SD-Cards revoked")
-
-
-def _card_files(contexts: Sequence[str], keys: Sequence[PublicKey], out: Path) -> list[CardFile]:
-    """Choose a file for each SD-Card, before the registry issues anything."""
-    if len(set(contexts)) < len(contexts):
-        raise Misuse("the agent has one context for several partners; ask the registry over HTTP")
-    return card_files(contexts, keys, out)

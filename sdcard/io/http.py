@@ -27,6 +27,7 @@ import httpx2
 
 from sdcard.errors import Misuse, Refused, foreign_code
 from sdcard.http_auth import MAX_PROBLEM, named_rule
+from sdcard.instants import parse_max_age
 from sdcard.io.egress_policy import WHERE, EgressPolicy, Resolve, forbidden, parse_url
 from sdcard.rules import Rule
 from sdcard.urls import Address, Target, check_secret_url, literal_address
@@ -47,18 +48,17 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 """Statuses with one other address (RFC 9110 15.4)."""
 _OF_ENDPOINTS = (400, 405, 406, 415, 426)
 """Statuses of endpoints for other methods, media types or protocols (RFC 9110 15.5)."""
-_GZIP = ("gzip", "x-gzip")
-"""Both names are the same coding (RFC 9110 8.4.1.3)."""
-_GZIP_FORMAT = 31
-"""For ``zlib``: gzip, with the largest window."""
+_GZIP = ("gzip", "x-gzip")  # both names are the same coding (RFC 9110 8.4.1.3)
+_GZIP_FORMAT = 31  # for zlib: gzip, with the largest window
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A response. ``media_type`` is an accepted one, without parameters."""
+    """A response: its media type, its body, and the seconds that it is fresh."""
 
     media_type: str
     data: bytes = field(repr=False)
+    max_age: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +343,8 @@ async def _read(answer: httpx2.Response, wanted: _Wanted) -> Fetched | _Moved:
     if coding != "identity" and not (wanted.gzip and coding in _GZIP):
         raise _failed("It answered in a compressed form that was not requested.")
     data = await _body(answer, wanted.most_bytes)
-    return Fetched(media_type, data if coding == "identity" else _inflate(data, wanted.most_bytes))
+    max_age = parse_max_age(answer.headers.get("cache-control", ""), answer.headers.get("age", ""))
+    return Fetched(media_type, data if coding == "identity" else _inflate(data, wanted.most_bytes), max_age)
 
 
 async def _body(answer: httpx2.Response, most_bytes: int) -> bytes:

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 from sdcard.encoding import JsonObject, JsonValue, parse_json_object
 from sdcard.errors import Misuse, Part, Refused, Where
-from sdcard.instants import Instant, Lifetime
+from sdcard.instants import Instant, Schedule
 from sdcard.io.egress_policy import PUBLIC, EgressPolicy, parse_url
-from sdcard.io.http import JSON, JWKS, fetch, fetch_async
+from sdcard.io.http import JSON, JWKS, Fetched, fetch, fetch_async
 from sdcard.jose.jws import parse_jws
 from sdcard.jose.keys import KeySet, PublicKey
 from sdcard.lenient import lenient_document
@@ -24,57 +24,8 @@ from sdcard.rules import Rule
 from sdcard.sdjwt.model import read_issuer_jwt
 from sdcard.trust import TrustedIssuers, parse_key_set
 
-# -- Refresh of the keys of trusted Issuers from their published metadata ---------------------------------------------
+# -- Keys of trusted Issuers, refreshed from their published metadata -------------------------------------------------
 # This is JWT VC Issuer Metadata (SD-JWT VC). An Issuer is trusted because it is listed. Needs the ``cli`` extra.
-
-FRESH_SECONDS = 600
-"""Keys are used for so long without a refresh; a withdrawn key lives no longer."""
-USABLE_SECONDS = 3_600
-"""Keys are used for so long while refreshes fail."""
-PAUSE_SECONDS = 60
-"""Between two refreshes after a failure, or after a refresh without the wanted key."""
-
-
-@dataclass(slots=True)
-class Schedule:
-    """Times of past refreshes of a key set, in Unix seconds; None for none.
-
-    Senders choose the ``kid``, so unknown keys cause few refreshes.
-
-    Attributes:
-        fetched: the last successful refresh.
-        failed: the last refresh, if it failed.
-        missed: the last successful refresh without the wanted key.
-    """
-
-    fetched: Instant | None = None
-    failed: Instant | None = None
-    missed: Instant | None = None
-
-    def is_due(self, known: bool, now: Instant) -> bool:
-        """Whether to refresh, for a key that is known or not."""
-        if _within(self.failed, PAUSE_SECONDS, now):
-            return False
-        return not _within(self.fetched, FRESH_SECONDS, now) or not (known or _within(self.missed, PAUSE_SECONDS, now))
-
-    def is_usable(self, now: Instant) -> bool:
-        """Whether the last fetched keys may still be used."""
-        return _within(self.fetched, USABLE_SECONDS, now)
-
-    def record_success(self, found: bool, now: Instant) -> None:
-        """Record a successful refresh; ``found``: with the wanted key."""
-        self.fetched, self.failed, self.missed = now, None, self.missed if found else now
-
-    def record_failure(self, now: Instant) -> None:
-        """Record a failed refresh."""
-        self.failed = now
-
-
-def _within(since: Instant | None, seconds: int, now: Instant) -> bool:
-    return since is not None and Lifetime(since, since + seconds).covers(now)
-
-
-# -- Keys of trusted Issuers ------------------------------------------------------------------------------------------
 
 WELL_KNOWN = "/.well-known/jwt-vc-issuer"
 MOST_KEYS = 64
@@ -87,6 +38,17 @@ _Use: TypeAlias = Literal["keys", "status_keys"]
 _USES: tuple[_Use, ...] = ("keys", "status_keys")
 _Keys: TypeAlias = KeySet[PublicKey]
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The result of a refresh for one use.
+
+    ``keys`` is None if the Issuer publishes no such set. ``max_age`` is of all responses that it came from.
+    """
+
+    keys: _Keys | Refused | None
+    max_age: int | None = None
 
 
 @dataclass(slots=True)
@@ -119,8 +81,9 @@ class _Listed:
 class IssuerKeys:
     """The trusted Issuers with their present keys.
 
-    It is thread-safe; concurrent callers share one refresh. Published keys replace listed keys, so a withdrawn key is
-    gone after ten minutes. While refreshes fail, listed keys stay valid, and published keys for an hour.
+    It is thread-safe; concurrent callers share one refresh. Published keys replace listed keys. They are fetched again
+    after the ``max-age`` of the response, between one minute and ten, so a withdrawn key is gone after that. While
+    refreshes fail, listed keys stay valid, and published keys for an hour.
 
     Args:
         listed: the trusted Issuers, with their first keys, if any.
@@ -207,18 +170,16 @@ class IssuerKeys:
             return self._answer(issuer, kid, use, now)
 
     def _ask(self, one: _Listed, issuer: str, kid: object, use: _Use, now: Instant, coming: Future[None]) -> None:
-        found: Mapping[_Use, _Keys | Refused | None] = {
-            every: Refused(Rule.ISSUER_METADATA, _ISSUER) for every in _USES
-        }
+        found: Mapping[_Use, _Found] = dict.fromkeys(_USES, _Found(Refused(Rule.ISSUER_METADATA, _ISSUER)))
         try:
             found = _published(issuer, self._egress.to_listed(issuer))
         except Refused as refusal:
-            found = dict.fromkeys(_USES, refusal)
+            found = dict.fromkeys(_USES, _Found(refusal))
         finally:
             with self._lock:
                 one.coming = None
-                for every, keys in found.items():
-                    _take(one.of[every], keys, kid if every == use else None, now, issuer)
+                for every, result in found.items():
+                    _take(one.of[every], result, kid if every == use else None, now, issuer)
             coming.set_result(None)
 
     def _answer(self, issuer: str, kid: object, use: _Use, now: Instant) -> TrustedIssuers:
@@ -230,20 +191,21 @@ class IssuerKeys:
         return TrustedIssuers(keys, status_keys, self._trusted.expires_at)  # whatever others are listed
 
 
-def _take(one: _OneUse, found: _Keys | Refused | None, kid: object, now: Instant, issuer: str) -> None:
+def _take(one: _OneUse, result: _Found, kid: object, now: Instant, issuer: str) -> None:
     """Store the result of a refresh for one use.
 
-    ``found`` is None if the Issuer publishes no such set: the listed keys stay. ``kid`` is the wanted key, if any.
+    If the Issuer publishes no such set, the listed keys stay. ``kid`` is the wanted key, if any.
     """
+    found = result.keys
     if isinstance(found, Refused):
-        one.schedule.record_failure(now)
+        one.schedule = one.schedule.after_failure(now)
         one.hint = str(found.findings[0])
         return
     if found is not None:
         for finding in found.left_out if found.left_out != one.keys.left_out else ():
             _log.warning("a key of the Issuer %s is left out: %s", issuer, finding)
         one.keys = found
-    one.schedule.record_success(kid is None or one.knows(kid), now)
+    one.schedule = one.schedule.after_success(kid is None or one.knows(kid), now, result.max_age)
 
 
 def metadata_url(issuer: str) -> str:
@@ -255,7 +217,7 @@ def metadata_url(issuer: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{WELL_KNOWN}{parts.path.rstrip('/')}"
 
 
-def _published(issuer: str, egress: EgressPolicy) -> Mapping[_Use, _Keys | Refused | None]:
+def _published(issuer: str, egress: EgressPolicy) -> Mapping[_Use, _Found]:
     """Fetch the keys that an Issuer publishes. A failed set does not affect the other.
 
     Raises:
@@ -265,14 +227,14 @@ def _published(issuer: str, egress: EgressPolicy) -> Mapping[_Use, _Keys | Refus
     parse_url(issuer)
     if "?" in issuer:
         raise Refused(Rule.FETCH_ADDRESS, _WHERE, "An Issuer with metadata has no query and no fragment.")
-    metadata = _json(metadata_url(issuer), egress, (JSON,))
+    metadata, max_age = _json(metadata_url(issuer), egress, (JSON,))
     if metadata.get("issuer") != issuer:
         raise Refused(Rule.TRUST_MALFORMED, _WHERE.within("issuer"), "The metadata is of another Issuer.")
     has_status = not metadata.keys().isdisjoint(("status_jwks", "status_jwks_uri"))
     status_source = _source(metadata, "status_jwks") if has_status else None
     return {
-        "keys": _key_set(_source(metadata, "jwks"), egress),
-        "status_keys": None if status_source is None else _key_set(status_source, egress),
+        "keys": _key_set(_source(metadata, "jwks"), max_age, egress),
+        "status_keys": _Found(None) if status_source is None else _key_set(status_source, max_age, egress),
     }
 
 
@@ -287,31 +249,35 @@ def _source(metadata: JsonObject, member: str) -> JsonValue:
     return inside if uri is None else uri
 
 
-def _key_set(source: JsonValue, egress: EgressPolicy) -> _Keys | Refused:
-    """Return the keys of a set, or the refusal."""
+def _key_set(source: JsonValue, max_age: int | None, egress: EgressPolicy) -> _Found:
+    """Return the keys of a set, or the refusal; ``max_age`` is of the metadata."""
     try:
-        keys = parse_key_set(_json(source, egress, JWKS) if isinstance(source, str) else source, _WHERE)
+        if isinstance(source, str):
+            source, own = _json(source, egress, JWKS)
+            max_age = min((one for one in (max_age, own) if one is not None), default=None)
+        keys = parse_key_set(source, _WHERE)
         if not 0 < len(keys) <= MOST_KEYS:
             raise Refused(Rule.TRUST_MALFORMED, _WHERE.within("keys"), f"There are 1 to {MOST_KEYS} keys that verify.")
     except Refused as refusal:
-        return refusal
-    return keys
+        return _Found(refusal)
+    return _Found(keys, max_age)
 
 
-def _json(url: str, egress: EgressPolicy, media_types: tuple[str, ...]) -> JsonObject:
-    return parse_json_object(fetch(url, egress, media_types, MOST_BYTES).data, _WHERE, _DEPTH)
+def _json(url: str, egress: EgressPolicy, media_types: tuple[str, ...]) -> tuple[JsonObject, int | None]:
+    fetched = fetch(url, egress, media_types, MOST_BYTES)
+    return parse_json_object(fetched.data, _WHERE, _DEPTH), fetched.max_age
 
 
 # -- Keys of an authorization server: a JWK Set from a file or by https, cached ---------------------------------------
 # Clients choose the ``kid`` of their tokens. An unknown ``kid`` causes a refresh, but seldom, and one at a time.
 
-Load = Callable[[], Awaitable[bytes]]
+Load: TypeAlias = Callable[[], Awaitable[bytes | Fetched]]
 
 
 class ServerKeys:
     """A cache of an authorization server's keys.
 
-    ``load`` returns a JWK Set, or raises ``OSError`` or ``Refused``.
+    ``load`` returns a JWK Set, as bytes or as it was fetched, or raises ``OSError`` or ``Refused``.
     """
 
     def __init__(self, load: Load) -> None:
@@ -326,13 +292,12 @@ class ServerKeys:
         Raises:
             Refused: ``issuer.key-unknown``; ``token.keys-unavailable`` when refreshes fail.
         """
-        schedule = self._schedule
-        if self._is_due(kid, now) and not (self._knows(kid) and schedule.is_usable(now) and self._turn.locked()):
+        if self._is_due(kid, now) and not (self._knows(kid) and self._schedule.is_usable(now) and self._turn.locked()):
             async with self._turn:
                 if self._is_due(kid, now):
                     await self._refresh(kid, now)
         key = self._keys.find(kid, alg) if isinstance(kid, str) else None
-        if not schedule.is_usable(now) or (key is None and schedule.failed is not None):
+        if not self._schedule.is_usable(now) or (key is None and self._schedule.failed is not None):
             raise Refused(Rule.TOKEN_KEYS, Where(Part.REQUEST))
         if key is None:
             raise Refused(Rule.ISSUER_KEY_UNKNOWN, Where(Part.ACCESS_TOKEN, ("kid",)))
@@ -356,18 +321,20 @@ class ServerKeys:
 
     async def _refresh(self, kid: object, now: Instant) -> None:
         try:
-            keys = parse_server_keys(await self._load())
+            loaded = await self._load()
+            data, max_age = (loaded.data, loaded.max_age) if isinstance(loaded, Fetched) else (loaded, None)
+            keys = parse_server_keys(data)
             for finding in keys.left_out if keys.left_out != self._keys.left_out else ():
                 _log.warning("a key of the authorization server is left out: %s", finding)
             self._keys = keys
-            self._schedule.record_success(self._knows(kid), now)
+            self._schedule = self._schedule.after_success(self._knows(kid), now, max_age)
         except (OSError, Refused) as error:
-            self._schedule.record_failure(now)
+            self._schedule = self._schedule.after_failure(now)
             what = error.findings[0] if isinstance(error, Refused) else type(error).__name__
             _log.error("the authorization server's keys are unavailable: %s", what)
 
 
-def load_from(source: str, egress: EgressPolicy = PUBLIC) -> Load:
+def load_from(source: str, egress: EgressPolicy = PUBLIC) -> Callable[[], Awaitable[Fetched]]:
     """Return a function that loads a JWK Set.
 
     Args:
@@ -385,12 +352,12 @@ def load_from(source: str, egress: EgressPolicy = PUBLIC) -> Load:
         hint = refusal.findings[0].hint
         raise Misuse(f"the JWKS of an authorization server is a file or an https URL. {hint}") from None
 
-    async def fetch_keys() -> bytes:
-        return (await fetch_async(source, egress.to_listed(source), JWKS, MOST_BYTES)).data
+    async def fetch_keys() -> Fetched:
+        return await fetch_async(source, egress.to_listed(source), JWKS, MOST_BYTES)
 
     return fetch_keys
 
 
-def _read(file: Path) -> bytes:
+def _read(file: Path) -> Fetched:
     with file.open("rb") as stream:
-        return lenient_document(stream.read(MOST_BYTES + 1))
+        return Fetched(JWKS[0], lenient_document(stream.read(MOST_BYTES + 1)))

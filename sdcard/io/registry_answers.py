@@ -12,10 +12,14 @@ from typing import Any, TypeVar
 
 from sdcard.encoding import JsonObject
 from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where
+from sdcard.instants import Lifetime, is_instant
+from sdcard.io.system import SystemClock, show_instant
 from sdcard.rules import Rule
 
 _Entry = TypeVar("_Entry")
 _log = logging.getLogger(__name__)
+WARNED_SECONDS = 14 * 86_400
+"""The end of a token is logged so long before: SD-Cards are renewed every few days."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +172,14 @@ def _logged(value: object, read: Callable[[Any], _Entry], name: str) -> list[_En
     for place in left_out:
         log_left_out(place)
     return good
+
+
+def log_token_end(agent: JsonObject) -> None:
+    """Warn of a token that ends soon, as the registry's answer about an agent says."""
+    ends_at, now = agent.get("token_expires_at"), SystemClock().now()
+    if isinstance(ends_at, int) and is_instant(ends_at) and not Lifetime(0, ends_at - WARNED_SECONDS).covers(now):
+        days = max(0, int(ends_at - now) // 86_400)
+        _log.warning("the registry's token ends at %s, in %d days: replace it", show_instant(ends_at), days)
 
 
 def log_left_out(place: str) -> None:

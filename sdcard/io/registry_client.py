@@ -26,6 +26,7 @@ from sdcard.io.registry_answers import (
     as_text,
     documented,
     log_left_out,
+    log_token_end,
     read_discovered,
     read_entries,
     read_listed,
@@ -47,8 +48,7 @@ MAX_ANSWER = 64 * 1024 * 1024
 """A Batch may have 32 MiB of cards, which base64 makes longer by a third."""
 TIMEOUT = 60.0
 _PAUSE = 0.2
-_REPEATS = 2
-"""Retries of an idempotent request after the connection breaks."""
+_REPEATS = 2  # of an idempotent request after the connection breaks
 _MOST_PAGES = 10_000
 _Cause = TypeVar("_Cause", bound=BaseException)
 _log = logging.getLogger(__name__)
@@ -193,7 +193,7 @@ class Registry:
             Refused: also ``agent.not-renewable`` for an agent of an old registry version that did not store them.
             Misuse: as for ``register``.
         """
-        known = self.agent(agent_id)
+        log_token_end(known := self.agent(agent_id))
         if known.get("disclosure_contexts", ...) is None:
             raise Refused(Rule.AGENT_NOT_RENEWABLE, Where(Part.REQUEST, ("agent_id",)))
         with documented():

@@ -48,6 +48,7 @@ from sdcard.rules import Rule
 from sdcard.sdjwt.verification import read_nonce
 from sdcard.status_list import Checked, CheckedAsync, Status, Unchecked
 from sdcard.trust import TrustedIssuers
+from sdcard.urls import service_origin
 from sdcard.verification_cache import VerificationCache
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation_async, verify_proved_async
 
@@ -120,7 +121,6 @@ class AsyncOpenChallenges(AsyncChallengeRecord, Protocol):
 
     async def check(self, challenge: Challenge, now: Instant) -> None:
         """Check as ``OpenChallenges.check``."""
-        ...
 
 
 class PresentKeys(Protocol):
@@ -169,13 +169,13 @@ class Authenticator:
 
     Args:
         policy: the admission policy.
-        audience: who we are: what a Holder must have signed for. It is configured, and never taken from a request.
+        audience: who we are: what a Holder must have signed for. It is our ``https://host[:port]``, or with
+            ``origin`` any name, and never taken from a request.
         challenges: makes challenges for this audience, and lets each be answered once. A request without an answer
             takes no place in it.
         status: whether and how the status of an SD-Card is checked.
         issuer_keys: the present keys of the policy's Issuers, such as ``IssuerKeys(policy.issuers)``; without, those
-            that the policy lists. An Issuer that the policy does not list is never admitted, and no Issuer is once
-            the list has expired.
+            that the policy lists. An Issuer that it does not list is never admitted; nor any, once the list expired.
         window: how old a challenge and its answer may be.
         profile: what a well-formed SD-Card is.
         max_lifetime: seconds that an SD-Card may live at most, as ``Acceptance`` has it.
@@ -183,7 +183,7 @@ class Authenticator:
         cache: stores verified SD-Cards; share one in a process. None creates one.
 
     Raises:
-        Misuse: when a challenge could not be written into a header, or the longest lifetime is none.
+        Misuse: for an origin that is not canonical, and other values that cannot work.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ class Authenticator:
         self._status, self._clock, self._issuer_keys = status, clock, issuer_keys
         self._window = options.get("window") or FreshnessWindow()
         self._profile, self._max_lifetime = options.get("profile", SD_CARD), options.get("max_lifetime")
-        self._origin, given = options.get("origin") or audience, options.get("cache")
+        self._origin, given = service_origin(audience, options.get("origin")), options.get("cache")
         self._cache = VerificationCache() if given is None else given
         Acceptance(issuers=policy.issuers, max_lifetime=self._max_lifetime)
         longest = Challenge("n" * MAX_NONCE_LENGTH, audience, self._window, '"' * MAX_INTERACTION)

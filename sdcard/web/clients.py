@@ -109,7 +109,9 @@ class AnswersChallenges:
             return None
         presenter = self._presenter() if callable(self._presenter) else self._presenter
         if not presenter.is_for(request.url):
-            _log.warning("a challenge of %s is not answered: the SD-Card is for %s", request.url.host, presenter.origin)
+            url, own = request.url, presenter.origin
+            asking = f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}"
+            _log.warning("a challenge of %s is not answered: this auth object is for %s", asking, own)
             return None
         return presenter.answer(values, request.headers.get(INTERACTION_HEADER))
 

@@ -16,7 +16,7 @@ from sdcard.instants import Clock
 from sdcard.io.agent import Agent
 from sdcard.jose.jws import Signer
 from sdcard.key_binding import Challenge
-from sdcard.urls import check_secret_url
+from sdcard.urls import check_origin
 from sdcard.verification_cache import VerificationCache
 
 _PORTS = {"https": 443, "http": 80}
@@ -51,7 +51,7 @@ class Presenter:
     cache: VerificationCache = field(default_factory=VerificationCache, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        check_origin(self.origin)
+        check_origin(self.origin, "the origin of a server")
         if not is_header_text(self.audience):
             raise Misuse("an audience is printable ASCII")
         if self.signer.public_key != self.held.issued.holder_key:
@@ -89,17 +89,6 @@ class Presenter:
 
 def _origin(scheme: str, host: str, port: int | None) -> tuple[str, str, int]:
     return scheme, host.lower(), port or _PORTS.get(scheme, 0)
-
-
-def check_origin(origin: str) -> None:
-    """Refuse a text that is not an origin for presentations.
-
-    Raises:
-        Misuse: for a text after the host, another scheme, or http to another machine.
-    """
-    check_secret_url(origin, "a presentation")
-    if urlsplit(origin).netloc != origin.partition("://")[2]:
-        raise Misuse("an origin is https://host or https://host:port")
 
 
 def presenters(

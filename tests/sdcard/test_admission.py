@@ -166,3 +166,17 @@ def test_showing_less_never_turns_a_no_into_a_yes(data: st.DataObject) -> None:
         return True
 
     assert admits(sorted({*less, *more})) or not admits(less)
+
+
+@pytest.mark.parametrize(
+    ("entry", "near"),
+    [("skils", "skills"), ("Skills", "skills"), ("skills.*.id", None), ("endpoint", "endpoints"), ("x-fleet", None)],
+)
+def test_a_misspelt_name_is_misuse_and_a_member_of_ones_own_is_not(world: World, entry: str, near: str | None) -> None:
+    asked = ClaimRequest.of(entry)
+    for changes in ({"requirement": Required(asked)}, {"also_requested": asked}):
+        if near is None:
+            assert asked.entries[0] in policy(world, **changes).request.entries
+        else:
+            with pytest.raises(Misuse, match=f"Did you mean {near}"):
+                policy(world, **changes)

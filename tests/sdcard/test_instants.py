@@ -6,7 +6,7 @@ import pytest
 
 from sdcard import Misuse
 from sdcard.errors import Part, Where
-from sdcard.instants import MAX_INSTANT, Lifetime, check_instant, parse_numeric_date, parse_rfc3339
+from sdcard.instants import MAX_INSTANT, Lifetime, check_instant, parse_max_age, parse_numeric_date, parse_rfc3339
 from tests.world import NOW, raises_rule
 
 HERE = Where(Part.ISSUER_JWT, ("exp",))
@@ -91,3 +91,25 @@ def test_an_instant_can_be_written_as_people_write_it(text: str, instant: float)
 )
 def test_anything_else_is_no_instant(text: str) -> None:
     assert parse_rfc3339(text) is None
+
+
+@pytest.mark.parametrize(
+    ("cache_control", "age", "seconds"),
+    [
+        ("public, max-age=300", "", 300),
+        ("Max-Age=300", "20", 280),
+        ('max-age="300"', "400", 0),
+        ("max-age=300, max-age=60", "", 60),
+        ("max-age=300, no-cache", "", 0),
+        ("no-store", "", 0),
+        ("", "", None),
+        ("public", "20", None),
+        ("s-maxage=300", "", None),
+        ("max-age=-1", "", None),
+        ("max-age=\u0663", "", None),
+        (f"max-age={'9' * 5_000}", "", None),
+        ("max-age=300", "x", 300),
+    ],
+)
+def test_a_response_says_for_how_long_it_is_fresh(cache_control: str, age: str, seconds: int | None) -> None:
+    assert parse_max_age(cache_control, age) == seconds

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -220,3 +221,28 @@ def test_a_class_is_misuse_and_a_callable_object_is_protected(world: World) -> N
     client = client_of(required(world)(Answers()))
     assert client.get("/tasks").status_code == 401
     assert client.get("/tasks", auth=SdCardAuth(presenter(world, AUDIENCE))).json() == ["agent:georoute", None]
+
+
+@pytest.mark.parametrize(
+    ("audience", "origin", "said"),
+    [
+        ("https://api.example/", None, "write https://api.example"),
+        ("http://127.0.0.1:9001/", None, "write http://127.0.0.1:9001"),
+        ("https://API.example", None, "write https://api.example"),
+        ("https://api.example:443", None, "write https://api.example"),
+        ("https://api.example/tasks/", None, "write https://api.example/tasks"),
+        ("http://api.example", None, "needs https"),
+        ("api.example", None, "write https://api.example"),
+        ("127.0.0.1:9001", None, "write http://127.0.0.1:9001"),
+        ("urn:example:service", None, "without origin="),
+        ("", None, "without origin="),
+        ("urn:example:service", "https://api.example/", "write https://api.example"),
+        ("urn:example:service", "https://api.example/tasks", "write https://api.example"),
+    ],
+)
+def test_an_audience_that_no_client_would_compare_as_equal_is_misuse_at_the_start(
+    world: World, audience: str, origin: str | None, said: str
+) -> None:
+    changes = {} if origin is None else {"origin": origin}
+    with pytest.raises(Misuse, match=re.escape(said)):
+        required(world, audience=audience, challenges=MemoryChallengeRecord(AUDIENCE, SystemSalts()), **changes)

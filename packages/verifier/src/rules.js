@@ -180,6 +180,7 @@ export const RULES = {
   "agent.version-reused": {"sentence": "The agent is registered with another card of this version; give the changed card a new version.", "standard": "registry"},
   "agent.taken": {"sentence": "The agent id is not available.", "standard": "registry"},
   "agent.unknown": {"sentence": "The caller has no agent with this id.", "standard": "registry"},
+  "agent.no-such-cards": {"sentence": "The agent has no SD-Card of this kind.", "standard": "registry"},
   "agent.not-renewable": {"sentence": "The registry did not store the request of this agent; register it again.", "standard": "registry"},
   "proof.missing": {"sentence": "Proof of possession of the Holder key is required.", "standard": "SD-Card T-26"},
   "proof.stale": {"sentence": "The proof of possession was created too long ago.", "standard": "SD-Card T-26"},

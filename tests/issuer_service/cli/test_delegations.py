@@ -15,6 +15,12 @@ URL = "sqlite+aiosqlite:///sdcard.sqlite"
 GRANT = ("grants", "add", "--delegator", "team-a", "--target", "agent:b", "--scope", "read", "--scope", "pay")
 
 
+@pytest.fixture(autouse=True)
+def registry(sdcard: Sdcard) -> None:
+    """Make an empty registry in the folder."""
+    assert sdcard("db", "upgrade").status == 0
+
+
 def test_a_grant_from_its_first_day_to_its_last(sdcard: Sdcard) -> None:
     added = sdcard(*GRANT, "--sensitive", "pay", "--json").json
     assert (added["delegator"], added["target"], added["scopes"], added["sensitive"]) == (

@@ -115,6 +115,7 @@ def test_the_key_encryption_key_changes(sdcard: Sdcard, monkeypatch: pytest.Monk
     ],
 )
 def test_what_cannot_be_is_misuse(sdcard: Sdcard, command: tuple[str, ...]) -> None:
+    sdcard("db", "upgrade")
     ran = sdcard(*command, "--json")
     assert (ran.status, list(ran.json)) == (2, ["misuse"])
     assert shown(sdcard) == []

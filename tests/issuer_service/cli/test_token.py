@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from issuer_service.request_context import digest_of
 from issuer_service.server import running_registry
 from tests.command_line import Sdcard
 from tests.shared import ROOT
@@ -57,10 +58,22 @@ def test_a_token_that_is_not_there_is_misuse_and_the_others_stay(sdcard: Sdcard,
     assert len(sdcard("token", "list", "--json").json["tokens"]) == 1
 
 
+def test_the_callers_name_in_the_log_is_told_from_the_name_of_a_token(sdcard: Sdcard) -> None:
+    made = sdcard("token", "create", "--subject", "me", "--json").json
+    caller = digest_of("me")
+    refused = sdcard("token", "withdraw", caller, "--yes")
+
+    assert (refused.status, f"{caller}" != made["name"]) == (2, True)
+    assert "this is the `caller` of me in the log" in refused.err
+    assert sdcard("token", "withdraw", made["name"], "--yes").status == 0
+
+
 def test_who_makes_a_token_is_told_where_it_holds_and_no_password(sdcard: Sdcard) -> None:
     made = sdcard("token", "create", "--subject", "me", "--database-url", "sqlite:///other.sqlite")
 
-    assert "in sqlite:///other.sqlite" in made.err.replace("\n", " ")
+    assert f"for the registry at {Path('other.sqlite').absolute()}." in made.err
+    (listed,) = sdcard("token", "list", "--database-url", "sqlite:///other.sqlite", "--json").json["tokens"]
+    assert f"Its name is {listed['name']}." in made.err
     assert Path("other.sqlite").exists()
 
 

@@ -12,7 +12,7 @@ from issuer_service.access import Limit, Scope
 from issuer_service.status.repository import LISTS
 from sdcard.limits import DEFAULT_LIMITS
 from sdcard.status_list import StatusListToken, verify_status_list_token
-from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, jwk, request
+from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, jwk, on_both_databases, request
 from tests.world import ISSUER, key
 
 
@@ -178,6 +178,32 @@ def test_one_batch_or_context_can_be_changed_alone(desk: Desk, registry: OpenDes
 
     assert statuses(desk, registry, first) == [1, 2, 0]
     assert statuses(desk, registry, second) == [1, 1, 1]
+
+
+@pytest.mark.parametrize("action", ["revoke", "suspend", "reinstate"])
+@on_both_databases
+def test_a_batch_or_context_without_cards_is_refused_with_those_that_there_are(
+    desk: Desk, registry: OpenDesk, action: str
+) -> None:
+    first = registry.register(request())
+    desk.clock.advance(1)
+    second = registry.register(request())
+    before = desk.rows()
+    both = f"It has: {second['batch_id']}, {first['batch_id']}."
+
+    for named, place, detail in (
+        ({"context": "publik"}, "context", "It has: diagnostic, internal, public."),
+        ({"batch_id": "nonsense"}, "batch_id", both),
+        ({"batch_id": "nonsense", "context": "public"}, "batch_id", both),
+        ({"batch_id": first["batch_id"], "context": "full"}, "batch_id", both),
+    ):
+        response = change(registry, action, **named)
+        assert_refused(response, 404, ("agent.no-such-cards", f"request/{place}"))
+        assert detail in response.text
+    assert desk.rows() == before
+
+    registry.ask("DELETE", "/agents/ai-assistant-v2")
+    assert_refused(change(registry, action, context="publik"), 404, ("agent.unknown", "request/agent_id"))
 
 
 @pytest.mark.parametrize(("days", "changed"), [(13, 3), (102, 3), (104, 0)])

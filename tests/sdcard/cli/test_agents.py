@@ -78,6 +78,7 @@ def test_a_renewal_with_other_keys_is_misuse_and_issues_nothing(sdcard: Sdcard, 
 
 
 def test_other_keys_take_over(sdcard: Sdcard, registry: tuple[str, str]) -> None:
+    Path("old.sd-card").write_bytes(Path("cards/internal-0.sd-card").read_bytes())
     ran = sdcard(
         "agents", "change-keys", "georoute", *registry, "--key", "new.jwk", "--out", "cards", "--yes", "--json"
     )
@@ -85,8 +86,69 @@ def test_other_keys_take_over(sdcard: Sdcard, registry: tuple[str, str]) -> None
     assert ran.status == 0, ran
     assert verdict(sdcard, "cards/internal.sd-card", "new.jwk") == "verified"
     wait_for_lists()
-    assert verdict(sdcard, "cards/internal-0.sd-card", "one.jwk") == "status.revoked"
+    assert verdict(sdcard, "old.sd-card", "one.jwk") == "status.revoked"
+    assert sorted(file.name for file in Path("cards").glob("*.sd-card")) == ["internal.sd-card", "public.sd-card"]
     assert len(shown(sdcard, registry)["key_thumbprints"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("supersedes", "left", "said"), [("revoke", False, "is removed"), ("run_out", True, "remove it")]
+)
+def test_a_card_that_is_not_asked_for_again_is_not_presented_by_mistake(
+    sdcard: Sdcard, registry: tuple[str, str], supersedes: str, left: bool, said: str
+) -> None:
+    others = Path("cards/other.sd-card"), Path("cards/broken.sd-card")
+    for file in others:
+        file.write_text("no SD-JWT", encoding="ascii")
+    ran = sdcard("register", CARD, *registry, "--agent-id", "georoute", "--key", "one.jwk", "--key", "two.jwk",
+                 "--context", "public", "--out", "cards", "--supersedes", supersedes, "--yes")  # fmt: skip
+
+    assert ran.status == 0, ran
+    assert Path("cards/internal-0.sd-card").exists() is left
+    assert f"cards/internal-0.sd-card is {'of an earlier' if left else 'removed'}" in ran.err
+    assert said in ran.err
+    assert all(file.exists() and file.name not in ran.err for file in others)
+
+
+RENEW = ("agents", "renew", "georoute", "--key", "two.jwk", "--key", "one.jwk", "--out", "cards")
+
+
+def new_token(sdcard: Sdcard, *options: str) -> str:
+    ran = sdcard(
+        "token", "create", "--subject", "demo", "--database-url", "sqlite:///registry/registry.sqlite", *options
+    )
+    assert ran.status == 0, ran
+    return ran.out.strip()
+
+
+def test_a_token_that_registers_renews_too(
+    sdcard: Sdcard, registry: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SDCARD_TOKEN", new_token(sdcard, "--scope", "agents:register"))
+
+    assert sdcard(*RENEW, *registry, "--yes").status == 0
+    change = ("agents", "change-keys", "georoute", "--key", "new.jwk", "--out", "cards", "--supersedes", "run_out")
+    assert sdcard(*change, *registry).status == 0
+    assert sdcard("agents", "delete", "georoute", *registry, "--yes", "--json").json["rule"] == "token.scope"
+
+
+def test_a_token_that_ends_shows_before_the_cards_expire(
+    sdcard: Sdcard, registry: tuple[str, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A run that renews nothing tests the token."""
+    for days, told in (("90", False), ("10", True)):
+        caplog.clear()
+        monkeypatch.setenv("SDCARD_TOKEN", new_token(sdcard, "--days", days))
+        assert sdcard(*RENEW, *registry, "--if-expiring", "--json").json["renewed"] is False
+        assert ("token ends at" in caplog.text and "in 9 days" in caplog.text) is told
+
+    monkeypatch.setenv("SDCARD_TOKEN", "sdcard_of-nobody")
+    ran = sdcard(*RENEW, *registry, "--if-expiring", "--json")
+    assert (ran.status, ran.json["rule"]) == (1, "token.invalid")
+
+    monkeypatch.setattr("sdcard.io.registry_client.Registry.__init__.__defaults__", (None, 0.0))
+    ran = sdcard(*RENEW, "--registry", "http://127.0.0.1:1", "--if-expiring")
+    assert (ran.status, "The token was not tested: the registry cannot be reached" in ran.err) == (0, True)
 
 
 @pytest.mark.parametrize("command", [("renew", "one.jwk"), ("change-keys", "new.jwk")])
@@ -184,10 +246,20 @@ def test_a_revoked_card_is_refused_once_status_lists_show_it(sdcard: Sdcard, add
 def test_a_stranger_revokes_nothing(sdcard: Sdcard, address: str) -> None:
     ran = sdcard("revoke", "nobody", "--registry", address, "--yes", "--json")
     assert (ran.status, ran.json["rule"]) == (1, "agent.unknown")
-    assert (
-        sdcard("revoke", "georoute", "--registry", address, "--context", "internal", "--yes", "--json").json["changed"]
-        == 0
-    )
+    assert verify(sdcard) == "verified"
+
+
+@pytest.mark.parametrize("command", [("revoke", "--yes"), ("suspend",), ("reinstate",)])
+@pytest.mark.parametrize("what", [("--context", "publik"), ("--batch-id", "nonsense")])
+def test_a_mistyped_context_or_batch_changes_nothing_and_says_so(
+    sdcard: Sdcard, address: str, command: tuple[str, ...], what: tuple[str, str]
+) -> None:
+    ran = sdcard(command[0], "georoute", "--registry", address, *command[1:], *what, "--json")
+
+    (batch,) = sdcard("agents", "show", "georoute", "--registry", address).json["batches"]
+    (finding,) = ran.json["findings"]
+    assert (ran.status, ran.json["rule"]) == (1, "agent.no-such-cards")
+    assert finding["message"] == f"It has: {'public' if what[0] == '--context' else batch['batch_id']}."
     assert verify(sdcard) == "verified"
 
 

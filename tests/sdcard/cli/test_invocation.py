@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import select
+import shlex
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ import typer.main
 
 from issuer_service.server import Desk
 from pages.command_line import leaves
-from sdcard.cli.app import COMMANDS, SECTIONS, app
+from sdcard.cli.app import COMMANDS, SECTIONS, app, example_of
 from sdcard.cli.invocation import PROFILE_OPTIONS
 from sdcard.cli.options import confirm
 from sdcard.errors import Misuse
@@ -338,3 +339,31 @@ def test_a_registry_that_stays_unready_is_refused(sdcard: Sdcard, monkeypatch: p
     ran = sdcard("wait", "--registry", "http://127.0.0.1:1", "--timeout", "0", "--json")
 
     assert (ran.status, ran.json["rule"]) == (1, "registry.not-ready")
+
+
+# -- A registry's database in the wrong folder ------------------------------------------------------------------------
+
+ON_DATABASE = sorted(name for name, command in LEAVES.items() if "database_url" in {one.name for one in command.params})
+MAKERS = {"db upgrade", "keys add", "keys import", "registry import", "token create"}
+"""Commands for a new registry, beside ``serve``."""
+
+
+@pytest.mark.parametrize("name", sorted({*ON_DATABASE} - {"sdcard serve"}))
+def test_a_command_in_the_wrong_folder_makes_no_registry_in_silence(
+    name: str, sdcard: Sdcard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert sdcard("keys", "new", "issuer.jwk").status == 0
+    Path("agents.jsonl").touch()
+    monkeypatch.setattr(sys, "stdin", StringIO())
+    example = shlex.split(example_of(LEAVES[name]), comments=True)[1:]
+    arguments = [*(example[: example.index(">")] if ">" in example else example), *yes_of(LEAVES[name])]
+    ran = sdcard(*arguments)
+
+    makes, file = name.removeprefix("sdcard ") in MAKERS, Path("sdcard.sqlite")
+    assert file.exists() is makes, ran
+    assert makes or ran.status != 0, ran
+    assert name == "sdcard db upgrade" or (f"A new registry is made at {file.absolute()}." in ran.err) is makes, ran
+
+
+def yes_of(command: Any) -> list[str]:
+    return ["--yes"] if "yes" in {one.name for one in command.params} else []

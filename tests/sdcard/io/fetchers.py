@@ -49,7 +49,7 @@ def keys_of_an_issuer(member: str, url: str, egress: EgressPolicy) -> object:
 
 def server_keys(url: str, egress: EgressPolicy) -> object:
     async def load() -> bytes:
-        return await load_from(url, egress)()
+        return (await load_from(url, egress)()).data
 
     return asyncio.run(load())
 

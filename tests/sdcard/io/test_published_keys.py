@@ -16,17 +16,11 @@ import pytest
 import trustme
 
 from sdcard import Checked, InMemorySigner, Misuse, Refused, TrustedIssuers, Unbound, Unchecked, verify_presentation
+from sdcard.instants import FRESH_SECONDS, PAUSE_SECONDS, USABLE_SECONDS
 from sdcard.io.egress_policy import PUBLIC, EgressPolicy
+from sdcard.io.http import Fetched
 from sdcard.io.key_files import public_jwk, public_jwks
-from sdcard.io.published_keys import (
-    FRESH_SECONDS,
-    PAUSE_SECONDS,
-    USABLE_SECONDS,
-    IssuerKeys,
-    ServerKeys,
-    load_from,
-    metadata_url,
-)
+from sdcard.io.published_keys import IssuerKeys, ServerKeys, load_from, metadata_url
 from sdcard.io.status_lists import FetchedStatusLists
 from sdcard.status_list import MEDIA_TYPE, StatusReference, issue_status_list_token, pack_statuses
 from tests.identity import SIGNER, Source, jwks, rsa_jwk
@@ -51,6 +45,8 @@ class Publisher:
     documents: dict[str, Any] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     gate: threading.Event = field(default_factory=threading.Event)
+    caching: dict[str, str] = field(default_factory=dict)
+    """``Cache-Control`` by path."""
 
     def publish(self, *signers: InMemorySigner) -> None:
         self.documents["/.well-known/jwt-vc-issuer"] = {
@@ -71,7 +67,9 @@ class Publisher:
         elif isinstance(document, str):
             client.sendall(ok(document.encode(), MEDIA_TYPE))
         else:
-            client.sendall(ok(json.dumps(document).encode(), JSON))
+            answer, caching = ok(json.dumps(document).encode(), JSON), self.caching.get(path)
+            head = f"\r\nCache-Control: {caching}\r\n".encode() if caching else b"\r\n"
+            client.sendall(answer.replace(b"\r\n", head, 1))
 
     @property
     def refreshes(self) -> int:
@@ -397,6 +395,44 @@ def test_keys_of_cards_that_cannot_be_had_leave_the_status_keys(world: World, pu
     assert verify(world, keys, issued(world, publisher.issuer, NEW)) == "issuer.metadata-unavailable"
 
 
+@pytest.mark.parametrize(
+    ("metadata", "jwks", "seconds"),
+    [
+        ("max-age=300", "max-age=300", 300),
+        ("max-age=300", "max-age=120", 120),
+        ("max-age=120", "", 120),
+        ("", "max-age=120", 120),
+        ("no-store", "max-age=300", PAUSE_SECONDS),
+        ("max-age=0", "", PAUSE_SECONDS),
+        ("max-age=86400", "max-age=86400", FRESH_SECONDS),
+        ("", "", FRESH_SECONDS),
+    ],
+)
+def test_a_removed_key_lives_as_long_as_its_issuer_says_and_never_longer_than_ten_minutes(
+    world: World, publisher: Publisher, metadata: str, jwks: str, seconds: int
+) -> None:
+    publisher.caching = {"/.well-known/jwt-vc-issuer": metadata, "/jwks": jwks}
+    publisher.publish(OLD, NEW)
+    keys = IssuerKeys(listed(publisher, OLD), REACH)
+    old = issued(world, publisher.issuer)
+    assert verify(world, keys, old) == publisher.issuer
+    publisher.publish(NEW)
+    assert verify(world, keys, old, seconds - 1) == publisher.issuer
+    assert verify(world, keys, old, seconds) == "issuer.key-unknown"
+
+
+def test_keys_of_a_server_live_as_long_as_it_says() -> None:
+    source = Source()
+
+    async def load() -> Fetched:
+        return Fetched("application/json", await source.load(), 300)
+
+    keys = ServerKeys(load)
+    for now in (0, 299, 300):
+        find(keys, "es", now)
+    assert source.asked == 2
+
+
 def test_a_key_that_is_left_out_is_in_the_log_once(
     world: World, publisher: Publisher, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -525,7 +561,7 @@ def test_only_https_is_asked(url: str) -> None:
 
 def loaded(url: str, egress: EgressPolicy) -> bytes:
     async def load() -> bytes:
-        return await load_from(url, egress)()
+        return (await load_from(url, egress)()).data
 
     return asyncio.run(load())
 

@@ -730,6 +730,7 @@ def test_a_policy_is_not_left_out(world: World) -> None:
 
 # A presentation gets through at one of them, once.
 
+
 SHARED_AUDIENCE = "https://verifier.example/tasks"
 
 

@@ -276,7 +276,7 @@ def test_a_challenge_of_another_origin_is_logged(world: World, caplog: pytest.Lo
 
     assert server.presented == ["-"]
     assert [one.getMessage() for one in caplog.records if one.name.startswith("sdcard")] == [
-        "a challenge of 127.0.0.1 is not answered: the SD-Card is for http://localhost:9001"
+        "a challenge of http://127.0.0.1:9001 is not answered: this auth object is for http://localhost:9001"
     ]
 
 
