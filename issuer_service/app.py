@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -17,6 +18,7 @@ from starlette.types import ASGIApp, Scope
 
 from issuer_service import wellknown
 from issuer_service.agents import endpoints as agents
+from issuer_service.agents.checks import check_agents
 from issuer_service.agents.schemas import KeyChange, RegistrationRequest, Renewal
 from issuer_service.audit.service import checkpointing
 from issuer_service.console import endpoints as console
@@ -49,6 +51,7 @@ ROUTERS = (
     wellknown.pages_router,
 )
 _DELETING_SECONDS = 600.0
+_CHECKING_SECONDS = 5.0
 _TOO_OFTEN = refusals(HTTPStatus.TOO_MANY_REQUESTS)
 
 
@@ -121,6 +124,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with (
             repeating("audit checkpoint", checkpointing(container), container.audit.seconds, at_end=True),
             repeating("deletion of ended rows", deleting(container), _DELETING_SECONDS, at_end=False),
+            _checking(container),
         ):
             yield
     finally:
@@ -131,6 +135,13 @@ def deleting(container: Container) -> Callable[[], Awaitable[object]]:
     """Return the job that deletes rows that were kept long enough."""
     count = container.metrics.count_deleted
     return lambda: delete_ended(container.database, container.clock, container.salts, count)
+
+
+def _checking(container: Container) -> AbstractAsyncContextManager[None]:
+    """Check agents while the block lasts, where the settings ask for it."""
+    if not container.checks.are_on:
+        return contextlib.nullcontext()
+    return repeating("check of agents", partial(check_agents, container), _CHECKING_SECONDS, at_end=False)
 
 
 @asynccontextmanager

@@ -28,6 +28,7 @@ from sdcard.cards.detect import KNOWN_FORMATS
 from sdcard.errors import Misuse, Part, Where
 from sdcard.instants import Clock, Instant
 from sdcard.io.database import Database, open_database
+from sdcard.io.domain_lookups import DomainLookups
 from sdcard.io.egress_policy import EgressPolicy
 from sdcard.io.key_files import load_card_signers
 from sdcard.io.published_keys import ServerKeys, load_from
@@ -46,6 +47,9 @@ _log = logging.getLogger(__name__)
 
 _BATCHES_AT_ONCE = 2
 """More would not be faster, because threads share one interpreter, and would delay other requests."""
+
+_LOOKUP_SECONDS = 5.0
+"""For one answer of a host that an agent's card names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +181,28 @@ class DelegationTerms:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentChecks:
+    """Checks of agents beside requests.
+
+    Attributes:
+        domains: whether control of the hosts of cards is checked.
+        cards: whether published cards are fetched and compared.
+        seconds: the interval between two checks of an agent.
+        lookups: how hosts are asked.
+    """
+
+    domains: bool = False
+    cards: bool = False
+    seconds: int = 3_600
+    lookups: DomainLookups = DomainLookups(EgressPolicy(seconds=_LOOKUP_SECONDS))
+
+    @property
+    def are_on(self) -> bool:
+        """Whether agents are checked at all."""
+        return self.domains or self.cards
+
+
+@dataclass(frozen=True, slots=True)
 class Container:
     """Parts of the registry.
 
@@ -204,6 +230,7 @@ class Container:
         request_ids: randomness for request ids; separate from ``salts``, which must stay secret.
         delegation: the limits of delegation.
         catalogue: whether ``/catalogue`` is served.
+        checks: checks of agents beside requests.
         console: whether ``/console`` is served.
         renewing: a lock for the renewal of SD-Cards for discovery.
         shares: limits the concurrent look-ups of a caller.
@@ -241,6 +268,7 @@ class Container:
     request_ids: SaltSource = field(default_factory=SystemSalts)
     delegation: DelegationTerms = DelegationTerms()
     catalogue: bool = False
+    checks: AgentChecks = AgentChecks()
     console: bool = False
     renewing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
     shares: ConcurrencyLimit = field(default_factory=ConcurrencyLimit, repr=False)
@@ -327,8 +355,14 @@ def build_container(settings: Settings, vault: Vault) -> Container:
             settings.delegation_seconds, settings.delegation_depth, settings.delegation_approval_seconds
         ),
         catalogue=settings.catalogue,
+        checks=AgentChecks(settings.domain_checks, settings.card_checks, settings.check_seconds, _lookups(settings)),
         console=settings.console,
     )
+
+
+def _lookups(settings: Settings) -> DomainLookups:
+    egress = EgressPolicy(settings.check_networks, seconds=_LOOKUP_SECONDS)
+    return DomainLookups(egress, tuple(map(str, settings.check_resolvers)))
 
 
 def _load_signers(file: Path) -> CardSigners:

@@ -151,6 +151,10 @@ class Metrics:
         self._deleted = Counter(
             "sdcard_rows_deleted", "Rows that were kept long enough, by table.", ["table"], registry=self.registry
         )
+        self._checks = Counter("sdcard_agent_checks", "Checks of agents.", ["outcome"], registry=self.registry)
+        self._overdue = Gauge(
+            "sdcard_agent_check_overdue_seconds", "How late the last checks of agents began.", registry=self.registry
+        )
         self._connections = Gauge(
             "sdcard_database_connections", "Connections to the database that are in use.", registry=self.registry
         )
@@ -183,6 +187,14 @@ class Metrics:
     def count_deleted(self, table: str, rows: int) -> None:
         """Rows were deleted because they were kept long enough."""
         self._deleted.labels(table).inc(rows)
+
+    def count_check(self, outcome: str) -> None:
+        """An agent was checked: ``good``, ``unproved``, ``expired`` or ``failed``."""
+        self._checks.labels(outcome).inc()
+
+    def claim_checks(self, begun: int, due: Iterable[int]) -> None:
+        """Checks begin that were due at these times."""
+        self._overdue.set(max((begun - one for one in due), default=0))
 
     def watch_connections(self, in_use: Callable[[], int]) -> None:
         """Read the number of connections at each scrape."""

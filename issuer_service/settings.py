@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, SecretStr, ValidationError
+from pydantic import BeforeValidator, Field, IPvAnyAddress, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, SettingsError
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
@@ -28,11 +28,8 @@ from sdcard.urls import is_loopback
 
 # -- ``Settings``: an operator's choices, read once when a process starts ---------------------------------------------
 
-MOST_PER_MINUTE = 10_000_000
-MOST_DELEGATION_SECONDS = 3_600
-MOST_STATUS_TTL = 43_200
-MOST_STATUS_PERIOD = 3_600
-MOST_STATUS_LIFETIME = 604_800
+MOST_PER_MINUTE, MOST_DELEGATION_SECONDS = 10_000_000, 3_600
+MOST_STATUS_TTL, MOST_STATUS_PERIOD, MOST_STATUS_LIFETIME = 43_200, 3_600, 604_800
 DEFAULT_DATABASE = "sqlite:///sdcard.sqlite"
 
 _ORIGIN = re.compile(r"https?://(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::[1-9][0-9]{0,4})?")
@@ -79,10 +76,8 @@ class Settings(BaseSettings):
         pkcs11_pin_file: File with the PIN, mode 0600.
         status_ttl_seconds: How long a Verifier may cache a status list.
         status_lifetime_seconds: How long a status list is valid if the registry is unreachable.
-        status_period_seconds: Publication period of all status lists, at most the TTL. A revocation becomes public at
-            the next period that begins at least 10 seconds later.
-        audit_checkpoints: File for checkpoints of the audit chain. Keep copies where an attacker on the database cannot
-            change them.
+        status_period_seconds: Publication period of status lists, at most the TTL; a change waits 10 seconds or more.
+        audit_checkpoints: File for checkpoints of the audit chain. Keep copies that its attackers cannot change.
         audit_checkpoint_seconds: Interval of checkpoints, if there are new records.
         audit_restored: Number of the last record that a restored backup lacks. Without it, a registry does not start on
             a database that is older than its checkpoints.
@@ -102,8 +97,7 @@ class Settings(BaseSettings):
         trusted_proxies: Addresses and networks of proxies whose ``X-Forwarded-For`` names the client.
         address_requests_per_minute: Limit for an address, except for status lists, keys and health; 0: no limit.
         token_requests_per_minute: Limit for a token; 0: no limit.
-        bad_tokens_per_minute: Limit of invalid tokens for an address, and of conflicting agent ids and keys in a
-            subject's registrations; 0: no limit. Valid tokens are not affected.
+        bad_tokens_per_minute: Limit of invalid tokens (an address) and conflicting ids and keys (a subject); 0: none.
         authorization_server: ``iss`` of an identity provider whose JWT access tokens are accepted (RFC 9068).
         authorization_jwks: Its keys: an https URL, or a JWKS file.
         authorization_networks: Private networks from which its keys may be fetched, such as ``10.0.0.0/8``.
@@ -114,6 +108,11 @@ class Settings(BaseSettings):
         delegation_depth: Maximum number of actors in a chain.
         delegation_approval_seconds: Time to approve a sensitive scope and use the approval.
         catalogue: Whether ``GET /catalogue`` lists all agents of *public* to callers without a token.
+        domain_checks: Whether control of the hosts of agents' cards is checked, for the code ``domain``.
+        card_checks: Whether published cards of agents are fetched again and compared with the registered ones.
+        check_seconds: Interval of these checks, and how long a check may be overdue before ``domain`` is lost.
+        check_networks: Private networks in which these checks may connect, such as ``10.0.0.0/8``.
+        check_resolvers: IP addresses of DNS resolvers for TXT records. Default: those of the machine.
         console: Whether the console for people is served at ``/console``.
         metrics_port: Port on 127.0.0.1 for Prometheus (``/metrics``). Default: none.
         log_format: ``json``, one object a line; ``console``, for people; ``auto``, for people on a terminal, else JSON.
@@ -163,6 +162,11 @@ class Settings(BaseSettings):
     delegation_depth: int = Field(default=4, ge=1, le=MOST_ACTORS)
     delegation_approval_seconds: int = Field(default=3_600, ge=1, le=604_800)
     catalogue: bool = False
+    domain_checks: bool = False
+    card_checks: bool = False
+    check_seconds: int = Field(default=3_600, ge=60, le=DAY)
+    check_networks: Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_split)] = ()
+    check_resolvers: Annotated[tuple[IPvAnyAddress, ...], NoDecode, BeforeValidator(_split)] = ()
     console: bool = False
     metrics_port: int | None = Field(default=None, ge=1, le=65_535)
     log_format: LogFormat = "auto"

@@ -26,7 +26,7 @@ SDC-6 | met | sdcard/profile.py:NEVER_SELECTIVE sdcard/cards/a2a/shared.py | tes
 SDC-7 | met | sdcard/policy/context.py sdcard/cards/a2a/shared.py | tests/sdcard/cards/a2a/test_shared.py tests/sdcard/policy/test_plan.py | By element and member too, not only whole claims.
 SDC-8 | met | sdcard/policy/context.py:INTERNAL sdcard/cards/a2a/shared.py | tests/sdcard/cards/a2a/test_shared.py tests/sdcard/policy/test_plan.py | Operational information: from *internal* on, and in *public* where a registration asks for it.
 SDC-9 | met | sdcard/sdjwt/model.py:make_disclosure sdcard/sdjwt/issuance.py:embed | tests/sdcard/sdjwt/test_model.py tests/sdcard/sdjwt/test_issuance.py |
-SDC-10 | partly | issuer_service/access.py:check_limits sdcard/possession.py:verify_possession | tests/issuer_service/test_access.py tests/issuer_service/agents/test_nonces.py | A token limits what its owner may register, and policy can demand proof of possession. The registry does not verify control of a domain, and nobody approves a registration.
+SDC-10 | partly | issuer_service/access.py:check_limits sdcard/possession.py:verify_possession issuer_service/agents/checks.py:find_unproved | tests/issuer_service/test_access.py tests/issuer_service/agents/test_nonces.py tests/issuer_service/agents/test_checks.py | A token limits what its owner may register, and policy can demand proof of possession. Settings have control of the hosts checked. Nobody approves a registration.
 SDC-11 | met | sdcard/issuer.py:prepare_batch | tests/sdcard/test_issuer.py |
 SDC-12 | met | sdcard/web/publish.py:CardApp | tests/sdcard/web/test_publish.py |
 SDC-13 | partly | sdcard/web/mcp.py:InteractionClient issuer_service/audit/records.py:AuditRow | tests/sdcard/cli/test_mcp.py | Interaction ids, where a caller names one. MCP sessions are not correlated: the present protocol has none.
@@ -213,7 +213,7 @@ AEV-15 | met | sdcard/cards/agentcard/dialects.py sdcard/cards/agentcard/shared.
 AEV-16 | met | sdcard/cards/schema.py | tests/sdcard/cards/agentcard/test_dialects.py | Kept; and noted, but in `metadata`, which is open.
 AEV-17 | met | sdcard/cards/agentcard/shared.py | tests/sdcard/cards/agentcard/test_dialects.py |
 AEV-18 | met | sdcard/cards/agentcard/dialects.py:parse_embedded | tests/sdcard/cards/agentcard/test_dialects.py | From files and bytes; a registration carries an object.
-AEV-19 | partly | sdcard/publishing.py:ALL_PATHS sdcard/cards/agentcard/shared.py:MAX_AGE | tests/sdcard/web/test_publish.py | Published cards expire from caches after an hour. The registry does not fetch a card again.
+AEV-19 | met | sdcard/publishing.py:ALL_PATHS sdcard/cards/agentcard/shared.py:MAX_AGE issuer_service/agents/checks.py:compare_card | tests/sdcard/web/test_publish.py tests/issuer_service/agents/test_checks.py | Published cards expire from caches after an hour. With `SDCARD_CARD_CHECKS` the registry fetches them again at that expiry; it is off by default.
 AEV-20 | met | sdcard/cards/agentcard/shared.py:compare_with_source | tests/sdcard/cards/agentcard/test_shared.py | A warning; the client decides.
 AEV-21 | partly | sdcard/cards/agentcard/dialects.py:_self_declared | tests/sdcard/cards/agentcard/test_dialects.py | A note, and never a reason to trust; no SD-Card contains it. Stopping at `banned` is the reader's.
 AEV-22 | met | sdcard/cards/lint.py:suspicious | tests/sdcard/cards/test_lint.py | Warnings, for what has a form: mail addresses, telephone and payment card numbers. A person's name has none.

@@ -38,7 +38,7 @@ _APPROVE = "Request the exchange again, and have a person approve it: `sdcard ap
 _CHAIN = "Compare with a backup and with checkpoints that are stored elsewhere before you trust this database."
 _LOG = "Ask the Holder for a proof of this SD-Card from a checkpoint that the log's witnesses cosigned."
 _LOG_FAULT = "Keep both texts: they may prove that the log shows different trees. Tell the other users of the log."
-_PUBLISH = "Publish the value for this registry, owner, host and key, and renew the agent a minute later."
+_PUBLISH = "Publish what `sdcard agents domains` prints, and renew the agent a few minutes later."
 _NOTHING = "Nothing has to be done."
 
 # fmt: off
@@ -193,8 +193,9 @@ _ADVICE = {
     Rule.DOMAIN_PENDING: "Wait a minute, and renew the agent: `sdcard agents renew`.",
     Rule.DOMAIN_ABSENT: _PUBLISH,
     Rule.DOMAIN_OTHER: _PUBLISH,
-    Rule.DOMAIN_WILDCARD: "Publish the record at the name itself.",
+    Rule.DOMAIN_WILDCARD: "Publish the record at the name itself; `sdcard agents domains` prints it.",
     Rule.DOMAIN_DNS: "Ask the name servers of the host yourself; they or the registry's resolver fail.",
+    Rule.CARD_PUBLISHED: "Publish the registered card, or register the published one: `sdcard register`.",
     Rule.CONTEXT_UNKNOWN: "`sdcard policy check` lists the contexts of a policy.",
     Rule.CONTEXT_REPEATED: "Give each context once.",
     Rule.PATH_MALFORMED: "Write segments joined by dots, such as skills.0 or skills.*.id; indices begin with 0.",

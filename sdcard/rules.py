@@ -273,6 +273,8 @@ class Rule(StrEnum):
                     "SD-Card 3.3.1 step 2")
     DOMAIN_WILDCARD = "domain.wildcard", "The proof is in a DNS wildcard, which names no host.", "RFC 4592 2"
     DOMAIN_DNS = "domain.dns", "The resolver did not answer.", "RFC 1035 4.1.1"
+    CARD_PUBLISHED = ("card.published-otherwise", "The published card differs from the registered card.",
+                      "AgentCard draft-00 4 (AEV-19)")
     CONTEXT_UNKNOWN = "context.unknown", "There is no such disclosure context.", "SD-Card 3.3.1"
     CONTEXT_REPEATED = "context.repeated", "The disclosure context was given twice.", "SD-Card 3.3.1"
     PATH_MALFORMED = "path.malformed", "Text is not a claim path.", "SD-JWT VC 4.6"

@@ -131,6 +131,7 @@ TABLES = {
     "approvals": "100 open ones for each client; listed in pages",
     "sessions": "16 for each token, for an hour",
     "remembered": "a row comes with an exchange or a revocation, and leaves with its token",
+    **dict.fromkeys(("agent_checks", "domain_proofs"), "a row for each agent: 16 hosts, 16 kB for each, 100 findings"),
     **dict.fromkeys(("tokens", "grants", "registry_keys", "secrets", "alembic_version"), "the operator's"),
     **dict.fromkeys(
         ("agents", "holder_keys", "batches", "cards", "status_lists", "status_entries", "delegations", "audit")

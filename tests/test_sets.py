@@ -22,6 +22,7 @@ ONE_KEY = {
     "issuer_service/db/backups.py",
     "issuer_service/discovery/renewal.py",
     "issuer_service/keys/ring.py",
+    "issuer_service/agents/checks.py",
     "issuer_service/agents/lifecycle.py",
     "issuer_service/agents/reading.py",
 }

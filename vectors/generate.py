@@ -50,7 +50,7 @@ NOT_TRIGGERED = {
     ),
     **dict.fromkeys(
         (Rule.FETCH_ADDRESS, Rule.FETCH_ABSENT, Rule.FETCH_FAILED, Rule.FETCHED_UNBOUND, Rule.FETCHED_UNSIGNED,
-         Rule.FETCHED_ELSEWHERE, *(rule for rule in Rule if rule.startswith("domain."))),
+         Rule.FETCHED_ELSEWHERE, Rule.CARD_PUBLISHED, *(rule for rule in Rule if rule.startswith("domain."))),
         _FETCHED,
     ),
     Rule.LOG_TILE: _BYTES,

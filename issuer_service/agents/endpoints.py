@@ -14,6 +14,7 @@ from issuer_service.agents.schemas import (
     MOST_LISTED,
     REQUEST,
     AgentDeleted,
+    AgentDomains,
     AgentList,
     AgentShown,
     KeyChange,
@@ -92,6 +93,7 @@ _LISTING = refusals(
     HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE
 )
 _ONE = refusals(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE)
+_ISSUED_BEFORE = {**_ONE, **refusals(HTTPStatus.CONFLICT)}
 _PAGE: dict[str, Any] = {
     "parameters": [
         {
@@ -140,6 +142,22 @@ async def show_agent(agent_id: str, request: Request, container: FromContainer, 
     caller = await authorize(request, container, Scope.AGENTS_MANAGE, Scope.AGENTS_REGISTER)
     response.headers["Cache-Control"] = "no-store"
     return await lifecycle.show_agent(container, caller, agent_id)
+
+
+@lifecycle_router.get(
+    "/agents/{agent_id}/domains",
+    summary="The hosts of an agent, and what they have to publish",
+    responses=_ISSUED_BEFORE,
+    dependencies=_DEPENDENCIES,
+)
+async def show_domains(agent_id: str, request: Request, container: FromContainer, response: Response) -> AgentDomains:
+    """Return what the hosts of the agent's card publish to prove control.
+
+    The result of the last check is with it.
+    """
+    caller = await authorize(request, container, Scope.AGENTS_MANAGE)
+    response.headers["Cache-Control"] = "no-store"
+    return await lifecycle.show_domains(container, caller, agent_id)
 
 
 @lifecycle_router.delete("/agents/{agent_id}", summary="Delete an agent", responses=_ONE, dependencies=_DEPENDENCIES)

@@ -11,19 +11,21 @@ from itertools import groupby
 from typing import Any
 
 from issuer_service.access import Caller, agent_prefixes, check_agent
-from issuer_service.agents import lifecycle_repository
+from issuer_service.agents import checks, checks_repository, lifecycle_repository
 from issuer_service.agents.idempotency import IdempotentRequest, find_earlier_response
 from issuer_service.agents.reading import read_request
-from issuer_service.agents.records import AgentChanged, AgentRow, DeletionRow, IssuedRow
+from issuer_service.agents.records import AgentChanged, AgentRow, DeletionRow, IssuedRow, StoredCheck
 from issuer_service.agents.registration import Change, issue, read, terms_of
 from issuer_service.agents.schemas import (
     MOST_LISTED,
     REQUEST,
     AgentDeleted,
+    AgentDomains,
     AgentInList,
     AgentList,
     AgentShown,
     BatchShown,
+    DomainShown,
     IssuedForContext,
     KeyChange,
     Renewal,
@@ -31,8 +33,10 @@ from issuer_service.agents.schemas import (
 )
 from issuer_service.audit.records import AuditEvent, Possession
 from issuer_service.container import Container
+from issuer_service.routes import show_findings
 from issuer_service.settings import ProofPolicy
 from sdcard.cards import detect as summary
+from sdcard.domain_control import FILE_PATH, TXT_LABEL, DomainTerms, HostOutcome, find_hosts
 from sdcard.encoding import JsonObject, decode_base64url, encode_base64url, encode_json, parse_json_object
 from sdcard.errors import Part, Refused, Where
 from sdcard.issuer import AGENT_ID
@@ -268,6 +272,42 @@ def _context(name: str, rows: Sequence[IssuedRow]) -> IssuedForContext:
         suspended=counted.get(StatusValue.SUSPENDED, 0),
         revoked=counted.get(StatusValue.INVALID, 0),
         expires_at=max(row.expires_at for row in rows),
+    )
+
+
+async def show_domains(container: Container, caller: Caller, agent_id: str) -> AgentDomains:
+    """Return what an agent's hosts have to publish, and the last result of its checks.
+
+    Raises:
+        Refused: ``token.limit``; ``agent.unknown``; ``agent.not-renewable``.
+    """
+    agent = await find_agent(container, caller, agent_id)
+    stored = await container.database.read(checks_repository.find_check, agent_id)
+    card, terms = checks.stored_agent(container, caller.subject, agent.card_format, agent.card, agent.asked)
+    hosts, outcomes = find_hosts(card), checks.outcomes_of(stored) if stored else {}
+    now = container.clock.now()
+    unproved = checks.unproved(container, terms, card, stored, now) if container.checks.domains else ()
+    last = stored or StoredCheck(0, None, {}, {})
+    return AgentDomains(
+        agent_id=agent_id,
+        checks_domains=container.checks.domains,
+        checks_cards=container.checks.cards,
+        checked_at=last.checked_at,
+        next_check_at=last.due_at if stored else None,
+        hosts=[_host_shown(host, terms, outcomes.get(host, HostOutcome(host))) for host in hosts.names],
+        findings=show_findings([*unproved, *checks.card_findings(stored)]),
+    )
+
+
+def _host_shown(host: str, terms: DomainTerms, outcome: HostOutcome) -> DomainShown:
+    values = terms.values(host)
+    return DomainShown(
+        host=host,
+        file=f"https://{host}{FILE_PATH}",
+        txt=f"{TXT_LABEL}.{host}",
+        values=[*values],
+        proved=set(values) <= set(outcome.proved),
+        ways=list(outcome.ways),
     )
 
 

@@ -24,6 +24,7 @@ from sqlalchemy import (
     update,
 )
 
+from issuer_service.agents import checks_repository as checks
 from issuer_service.agents.records import KEPT_SECONDS, AgentListed, AgentRow, DeletionRow, IssuedRow, StoredResponse
 from issuer_service.audit.records import AuditEvent, AuditRow, Possession, Row, WrittenRows
 from issuer_service.audit.repository import append_audit
@@ -179,6 +180,7 @@ def delete_agent(connection: Connection, deletion: DeletionRow) -> int:
     issued = select(batches.c.batch_id).where(batches.c.agent_id == agent_id)
     connection.execute(delete(cards).where(cards.c.batch_id.in_(issued)))
     connection.execute(delete(batches).where(batches.c.agent_id == agent_id))
+    checks.forget(connection, agent_id)
     kept = answers.c.agent_id == agent_id, answers.c.expires_at > deletion.at
     connection.execute(update(answers).where(*kept).values(sealed=None, bytes=0))
     ended = end_chains(connection, agent_id, deletion.at)

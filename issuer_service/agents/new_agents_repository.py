@@ -76,7 +76,7 @@ async def add_agent(database: Database, new: RegistrationRow, secret: bytes, sta
     is_plain = (
         new.event is AuditEvent.AGENT_REGISTERED and new.made_from is None and new.supersedes is Supersedes.RUN_OUT
     )
-    if not database.is_remote or not is_plain or new.answer is not None or new.nonce is not None:
+    if not database.is_remote or not is_plain or new.answer is not None or new.nonce is not None or new.is_checked:
         return False
     places, postings = posted(secret, [new])
     given: dict[str, Sequence[Row]] = {

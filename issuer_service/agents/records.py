@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from issuer_service.audit.records import AuditEvent, Possession, Supersedes
 from issuer_service.discovery.records import DiscoveryRow
 from issuer_service.status.records import CardRow
+from sdcard.encoding import JsonObject
 from sdcard.errors import Where
 from sdcard.issuer_checks import IssuerCheck
 
@@ -162,6 +163,7 @@ class RegistrationRow:
         made_from: the Batch that must still be the agent's last; None for any.
         answer: the response that a retry with the same Idempotency-Key receives.
         discovery: the agent's discovery entries, which replace all earlier ones.
+        is_checked: whether the registry checks agents, so that a check is scheduled.
     """
 
     at: int
@@ -187,3 +189,72 @@ class RegistrationRow:
     made_from: str | None = None
     answer: StoredResponse | None = None
     discovery: tuple[DiscoveryRow, ...] = ()
+    is_checked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedAgent:
+    """An agent as its owner registered it, for checks. The columns of ``agents``."""
+
+    agent_id: str
+    subject: str
+    card_format: str
+    card: str = field(repr=False)
+    asked: str | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedCheck:
+    """An agent that this process checks.
+
+    Attributes:
+        agent: the agent.
+        due_at: when the check was due.
+        failures: how many checks in a row proved less than everything.
+        until: the end of the claim.
+    """
+
+    agent: CheckedAgent
+    due_at: int
+    failures: int
+    until: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The result of a check.
+
+    Attributes:
+        claimed: the claim that it belongs to.
+        subject: the subject of the audit record.
+        at, due_at: when it ended, and when the next check is due.
+        failures: as in ``ClaimedCheck``.
+        outcome: the ways and findings of each host, and the findings about the published card.
+        proved: host → the values that it proved.
+    """
+
+    claimed: ClaimedCheck
+    subject: str
+    at: int
+    due_at: int
+    failures: int
+    outcome: JsonObject = field(repr=False)
+    proved: JsonObject = field(repr=False)
+
+    @property
+    def agent_id(self) -> str:
+        """The agent that was checked."""
+        return self.claimed.agent.agent_id
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCheck:
+    """The last result of an agent's checks, as in ``CheckResult``.
+
+    ``checked_at``: None before the first check.
+    """
+
+    due_at: int
+    checked_at: int | None
+    outcome: JsonObject = field(repr=False)
+    proved: JsonObject = field(repr=False)

@@ -15,13 +15,14 @@ from typing import Any
 from issuer_service.access import Caller, check_limits
 from issuer_service.agents import repository
 from issuer_service.agents.audiences import Subjects, decided_by, discovery_rows, kept
+from issuer_service.agents.checks import find_unproved
 from issuer_service.agents.idempotency import IdempotentRequest, find_earlier_response, open_response, seal_response
 from issuer_service.agents.new_agents_repository import add_agent
 from issuer_service.agents.nonces import recognize_nonce_of
 from issuer_service.agents.reading import Registration, Terms, read_registration
 from issuer_service.agents.records import IssuedNonce, KeyRow, RegistrationRow
 from issuer_service.agents.schemas import REQUEST, AgreementShown, CardIssued, Registered, StatusShown
-from issuer_service.audit.records import AuditEvent, Possession, Supersedes, checks_of
+from issuer_service.audit.records import AuditEvent, Possession, Supersedes, codes_of
 from issuer_service.container import Bounds, Container
 from issuer_service.discovery.records import Audience, DiscoveryRow
 from issuer_service.keys.repository import KeyNotInUse, KeyUse
@@ -60,6 +61,7 @@ class Change:
         made_from: the Batch that must still be the agent's last, for a change that starts from it.
         asked: the request, if its response is stored for retries.
         nonce: the nonce of the proofs, to be consumed.
+        is_domain_proved: whether the last check proved control of every host of the card.
     """
 
     event: AuditEvent
@@ -67,6 +69,7 @@ class Change:
     made_from: str | None
     asked: IdempotentRequest | None
     nonce: IssuedNonce | None = None
+    is_domain_proved: bool = False
 
 
 async def register_agent(
@@ -141,9 +144,7 @@ async def read(container: Container, caller: Caller, body: bytes, reading: Calla
 async def issue(
     container: Container, caller: Caller, registration: Registration, change: Change, now: Instant
 ) -> bytes:
-    """Issue the Batch of a registration.
-
-    Gives the answer, or that of the same request if it was first.
+    """Issue the Batch of a registration, and return the answer.
 
     A large Batch is made in a thread, by few at a time, so that the event loop is free for others, and so is one that
     another machine signs; the transaction comes last and is short. Status entries are chosen before, since they are
@@ -158,6 +159,10 @@ async def issue(
     if registration.nonce is not None:
         given = await recognize_nonce_of(container, caller, registration.nonce, REQUEST.within("proofs"), now)
         change = replace(change, nonce=given)
+    if container.checks.domains:
+        unproved = await find_unproved(container, caller.subject, registration, now)
+        registration = replace(registration, findings=registration.findings + unproved)
+        change = replace(change, is_domain_proved=not unproved)
     secret = await container.discovery_secret.current()
     subjects = Subjects(container.subject_per, secret, container.salts)
     for _ in range(_ATTEMPTS):
@@ -221,7 +226,7 @@ def issue_batch(
         validity=rounded_validity(now, container.lifetime),
         salts=container.salts,
         statuses=[StatusReference(list_uri(container, entry.list_id), entry.index) for entry in statuses],
-        checks=checks_of(change.possession),
+        checks=codes_of(change.possession, change.is_domain_proved),
         limits=container.limits,
     )
     batch_id = container.salts.draw(1).hex()
@@ -236,6 +241,7 @@ def issue_batch(
         discovery_rows(registration, decided_by(container, keys), issuing_step(container.lifetime), subjects.per),
         now,
     )
+    row = replace(row, is_checked=container.checks.are_on)
     answer = _answer(registration, batch_id, cards).model_dump_json().encode()
     if change.asked is not None:
         row = replace(row, answer=seal_response(answer, change.asked, container.salts, now, container.bounds))
@@ -360,7 +366,7 @@ def _row(
         possession=change.possession,
         nonce=change.nonce,
         supersedes=registration.supersedes,
-        checks=checks_of(change.possession),
+        checks=codes_of(change.possession, change.is_domain_proved),
         made_from=change.made_from,
         interaction_id=registration.interaction_id,
     )

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, and_, bindparam, exists, func, insert, not_, or_, select, true, update
 
+from issuer_service.agents import checks_repository as checks
 from issuer_service.agents import lifecycle_repository as lifecycle
 from issuer_service.agents.records import AgentChanged, IssuedNonce, RegisteredRow, RegistrationRow, StoredResponse
 from issuer_service.audit.records import AuditRow, Row, Supersedes, WrittenRows
@@ -215,6 +216,9 @@ def write_all(connection: Connection, news: Sequence[RegistrationRow], secret: b
     ]
     added = {table: [row for one in rows for row in one[table]] for table in rows[0]}
     _ADD.write(connection, discovery_postings=postings, **added)
+    for new in news:
+        if new.is_checked:
+            checks.schedule(connection, new.agent_id, new.at)
     return [
         audit_row(new, bound, {**written, **(changed if number == 0 else {}), "agents": [agent]})
         for number, (new, (agent, bound), written) in enumerate(zip(news, claimed, rows, strict=True))

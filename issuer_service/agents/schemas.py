@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import PydanticCustomError
 
 from issuer_service.routes import FindingShown
+from sdcard.domain_control import Way
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.issuer import AGENT_ID
 from sdcard.pairwise import PAIRWISE, is_reserved
@@ -348,6 +349,31 @@ class AgentShown(BaseModel):
     more_batches: bool = Field(description="Whether there are older ones that have not expired either.")
     token_expires_at: int | None = Field(
         description="When the bearer token of this request ends; null for an access token of an authorization server."
+    )
+
+
+class DomainShown(BaseModel):
+    """A host of an agent's card."""
+
+    host: str
+    file: str = Field(description="Where the host may publish the values, one a line; or")
+    txt: str = Field(description="where TXT records may have them, one each.")
+    values: list[str] = Field(description="One for each Holder key. They are for this registry, owner and host alone.")
+    proved: bool = Field(description="Whether the last check found all of them.")
+    ways: list[Way] = Field(description="Where it found some.")
+
+
+class AgentDomains(BaseModel):
+    """The hosts of an agent's card, and the result of the last check."""
+
+    agent_id: str
+    checks_domains: bool = Field(description="Whether this registry checks control of hosts.")
+    checks_cards: bool = Field(description="Whether it compares published cards with registered ones.")
+    checked_at: int | None = Field(description="Null before the first check.")
+    next_check_at: int | None = Field(description="Null if no check is scheduled: an issuance schedules the first.")
+    hosts: list[DomainShown]
+    findings: list[FindingShown] = Field(
+        description="Why new SD-Cards would lack the code `domain`, and how the published card differs."
     )
 
 

@@ -113,6 +113,7 @@ class AuditEvent(StrEnum):
     LISTS_OPENED = "status-lists.opened"
     LIST_DROPPED = "status-list.dropped"
     ROWS_DELETED = "rows.deleted"
+    DOMAINS_CHECKED = "domains.checked"
 
 
 class Supersedes(StrEnum):
@@ -129,9 +130,10 @@ class Possession(StrEnum):
     NOT_PROVEN = "not-proven"
 
 
-def checks_of(possession: Possession) -> tuple[IssuerCheck, ...]:
+def codes_of(possession: Possession, is_domain_proved: bool) -> tuple[IssuerCheck, ...]:
     """Return the codes of what was checked, for ``issuer_checks`` of new SD-Cards."""
-    return (IssuerCheck.POSSESSION,) if possession is Possession.PROVEN else ()
+    held = {IssuerCheck.POSSESSION: possession is Possession.PROVEN, IssuerCheck.DOMAIN: is_domain_proved}
+    return tuple([check for check, is_held in held.items() if is_held])
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,7 @@ COMPARED: Mapping[str, Compared] = {
         Compared(tables.delegations, _column("token_id"), ("token_id",)),
         Compared(tables.approvals, _column("approval_id"), ("approval_id",)),
         Compared(tables.remembered, _column("digest", NAME_LENGTH), ("digest",)),
+        Compared(tables.domain_proofs, _column("agent_id"), ("agent_id",)),
     )
 }
 """The tables that records have digests of."""
@@ -129,6 +130,10 @@ NOT_COMPARED: Mapping[str, Mapping[str, str]] = {
     "secrets": dict.fromkeys(
         tables.secrets.c.keys(),
         "positions and terms of discovery are computed with it; another secret finds no agent, and permits nothing",
+    ),
+    "agent_checks": dict.fromkeys(
+        tables.agent_checks.c.keys(),
+        "times and findings of checks: another row delays or repeats a check; what is proved is in domain_proofs",
     ),
     "audit": dict.fromkeys(tables.audit.c.keys(), "the chain itself: its digests and the checkpoints protect it"),
     "audit_head": {
@@ -227,7 +232,7 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_plai
 # The expectation is kept in a temporary SQLite database on the disk, so that memory does not grow with the registry.
 
 _ISSUING = {AuditEvent.AGENT_REGISTERED, AuditEvent.AGENT_RENEWED, AuditEvent.AGENT_KEYS_CHANGED}
-_OF_DELETED = ("batches", "cards", "discovery_cards")
+_OF_DELETED = ("batches", "cards", "discovery_cards", "domain_proofs")
 _TABLES = """
 CREATE TABLE expected (
     tab TEXT, name TEXT, agent TEXT, digests BLOB, sequence INTEGER, PRIMARY KEY (tab, name)

@@ -55,6 +55,7 @@ from issuer_service.db.tables import (
     delegations,
     discovery_cards,
     discovery_postings,
+    domain_proofs,
     grants,
     holder_keys,
     registry_keys,
@@ -297,7 +298,10 @@ _PUBLIC = {"shown": None, "public_at": None}
 """What changed becomes public at the adoption: records of it are not read again."""
 _ADOPTION_AT_ONCE = 200
 """Agents, or rows of another table, that are read together."""
-_WITHOUT_AGENT = (tokens, sessions, registry_keys, status_lists, grants, delegations, approvals, remembered)
+_WITHOUT_AGENT = (
+    *(tokens, sessions, registry_keys, status_lists, grants, delegations, approvals, remembered),
+    domain_proofs,
+)
 _ENTRY = and_(status_entries.c.list_id == cards.c.status_list_id, status_entries.c.index == cards.c.status_index)
 
 

@@ -324,6 +324,26 @@ sessions = Table(
 )
 """Sessions of the console: the digest of the cookie, and the digest of the token of the sign-in."""
 
+agent_checks = Table(
+    "agent_checks",
+    metadata,
+    Column("agent_id", ForeignKey("agents.agent_id"), primary_key=True),
+    Column("due_at", BigInteger, nullable=False, index=True),
+    Column("leased_until", BigInteger, nullable=False),
+    Column("checked_at", BigInteger),
+    Column("failures", Integer, nullable=False),
+    Column("outcome", StoredJson()),
+)
+"""When each agent is checked next, and the last result. ``leased_until``: a process checks the agent until then."""
+
+domain_proofs = Table(
+    "domain_proofs",
+    metadata,
+    Column("agent_id", ForeignKey("agents.agent_id"), primary_key=True),
+    Column("proved", StoredJson(), nullable=False),
+)
+"""Host → the values that the last check of the agent found. An agent without any has no row."""
+
 
 # -- Resolution of pairwise ids, from the SD-Cards that have them -----------------------------------------------------
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from issuer_service.audit.records import Possession
+from issuer_service.audit.records import Possession, codes_of
 from issuer_service.status.records import CardRow
 from sdcard.issuer_checks import IssuerCheck
 
@@ -113,6 +113,12 @@ class SourceRow:
     card_format: str
     card: str = field(repr=False)
     possession: Possession
+    is_domain_proved: bool = False
+
+    @property
+    def checks(self) -> tuple[IssuerCheck, ...]:
+        """The codes of the SD-Card."""
+        return codes_of(self.possession, self.is_domain_proved)
 
 
 @dataclass(frozen=True, slots=True)

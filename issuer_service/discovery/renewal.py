@@ -13,12 +13,12 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from issuer_service.agents.audiences import Subjects, as_texts, decided_by, kept
+from issuer_service.agents.checks import find_proved
 from issuer_service.agents.registration import list_uri, subjects_of
 from issuer_service.agents.schemas import REQUEST
-from issuer_service.audit.records import checks_of
 from issuer_service.container import Container
 from issuer_service.discovery import postings_repository
 from issuer_service.discovery.records import DiscoveryCardRow, RenewalRow, SourceRow
@@ -56,7 +56,9 @@ async def renew(container: Container, positions: Sequence[int], now: Instant) ->
         Refused: ``signer.unavailable`` or ``store.unavailable``, when no agent could be renewed for this reason, and
             the registry is not ready either.
     """
-    sources = await container.database.read(postings_repository.sources, positions)
+    found = await container.database.read(postings_repository.sources, positions)
+    proved = await find_proved(container, [one.agent_id for one in found], now)
+    sources = [replace(one, is_domain_proved=one.agent_id in proved) for one in found]
     failures = _Failures(sources)
     subjects = await subjects_of(container)
     for _ in range(_ATTEMPTS):
@@ -241,7 +243,7 @@ def _prepare(
         validity=rounded_validity(now, container.lifetime),
         salts=container.salts,
         status=StatusReference(list_uri(container, status.list_id), status.index),
-        checks=checks_of(source.possession),
+        checks=source.checks,
         limits=container.limits,
     )
 
@@ -265,5 +267,5 @@ def _issue(
         renew_at=expires_at if ends_early else (int(now) + expires_at) // 2,  # with its agreement, so no sooner
         issued_at=sd_card.validity.issued_at,
         claims=sd_card.discloses,
-        checks=checks_of(source.possession),
+        checks=source.checks,
     )

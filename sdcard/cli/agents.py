@@ -165,8 +165,6 @@ def revoke(
     _revoke(agent, registry, batch_id, context, token_file, as_json)
 
 
-# -- ``sdcard agents`` ------------------------------------------------------------------------------------------------
-
 app = typer.Typer(no_args_is_help=True)
 
 
@@ -186,14 +184,10 @@ def list_agents(registry: RegistryAddress, token_file: TokenFile = None, as_json
     if as_json:
         print_json({"agents": [asdict(one) for one in found], **({"left_out": left_out} if left_out else {})})
     else:
+        ends = [show_instant(one.expires_at) if one.expires_at else "no good SD-Card" for one in found]
         rows = [
-            (
-                one.agent_id,
-                one.card_format,
-                show_instant(one.updated_at),
-                "no good SD-Card" if one.expires_at is None else show_instant(one.expires_at),
-            )
-            for one in found
+            (one.agent_id, one.card_format, show_instant(one.updated_at), end)
+            for one, end in zip(found, ends, strict=True)
         ]
         console().print(table("Agents", ("agent", "card", "last issued", "valid until"), rows))
     if left_out:
@@ -210,6 +204,13 @@ def show(agent: AgentId, registry: RegistryAddress, token_file: TokenFile = None
     Example: sdcard agents show georoute --registry https://registry.example
     """
     print_json(connect(registry, token_file).agent(agent))
+
+
+@app.command("domains")
+def domains(agent: AgentId, registry: RegistryAddress, token_file: TokenFile = None) -> None:
+    """Show the values that hosts of an agent publish, and the last check. Example:
+    sdcard agents domains georoute --registry https://registry.example"""
+    print_json(connect(registry, token_file).domains(agent))
 
 
 @app.command("renew")

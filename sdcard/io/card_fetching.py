@@ -70,12 +70,14 @@ class FetchedCard:
         sd_card: the SD-Card as text, without a KB-JWT; None for an unsigned card.
         findings: warnings, and checks that were not possible: ``fetched.…``, ``status.unavailable``, ``card.…``,
             ``agentcard.…``.
+        max_age: seconds for which the response may be cached, if it says so.
     """
 
     url: str
     card: VerifiedCard | UnprovedCard | Card
     sd_card: str | None = field(repr=False)
     findings: tuple[Finding, ...]
+    max_age: int | None = None
 
 
 def fetch_card(
@@ -255,7 +257,8 @@ def _signed(card: VerifiedCard, text: str, found: _Found) -> FetchedCard:
         yield from _elsewhere(card.members, card.card_format or "", found.url)
 
     sd_card = text[: text.rindex("~") + 1]
-    return FetchedCard(found.url, card if is_proved else UnprovedCard(card), sd_card, (*found.wrong, *findings()))
+    shown, told = card if is_proved else UnprovedCard(card), (*found.wrong, *findings())
+    return FetchedCard(found.url, shown, sd_card, told, found.response.max_age)
 
 
 def _offers_proof(members: JsonObject) -> bool:
@@ -277,7 +280,7 @@ def _plain(found: _Found) -> FetchedCard:
             yield from discovery.compare_with_source(card, url)
         yield from card.findings
 
-    return FetchedCard(url, card, None, (*found.wrong, *findings()))
+    return FetchedCard(url, card, None, (*found.wrong, *findings()), found.response.max_age)
 
 
 def _elsewhere(document: JsonObject, card_format: str, url: str) -> Iterator[Finding]:

@@ -44,12 +44,9 @@ from sdcard.urls import check_secret_url
 if TYPE_CHECKING:
     import httpx2
 
-MAX_ANSWER = 64 * 1024 * 1024
-"""A Batch may have 32 MiB of cards, which base64 makes longer by a third."""
-TIMEOUT = 60.0
-_PAUSE = 0.2
-_REPEATS = 2  # of an idempotent request after the connection breaks
-_MOST_PAGES = 10_000
+MAX_ANSWER = 64 * 1024 * 1024  # a Batch may have 32 MiB of cards, which base64 makes longer by a third
+TIMEOUT, _PAUSE = 60.0, 0.2
+_REPEATS, _MOST_PAGES = 2, 10_000  # repeats of an idempotent request, after the connection breaks
 _Cause = TypeVar("_Cause", bound=BaseException)
 _log = logging.getLogger(__name__)
 
@@ -70,8 +67,7 @@ class Registry:
         key: the key that the token is bound to. Each request then carries a DPoP proof (RFC 9449 7.1).
 
     Raises:
-        Misuse: for an http address of another machine: tokens, proofs and keys need https. Also without the extra
-            ``http``.
+        Misuse: for http to another machine: tokens, proofs and keys need https. Also without the extra ``http``.
     """
 
     def __init__(
@@ -185,6 +181,10 @@ class Registry:
             Refused, Misuse: as for ``register``.
         """
         return self._call("GET", _agent(agent_id), 200)
+
+    def domains(self, agent_id: str) -> JsonObject:
+        """``GET /agents/{agent_id}/domains``, with the refusals of ``agent``."""
+        return self._call("GET", f"{_agent(agent_id)}/domains", 200)
 
     def asked(self, agent_id: str) -> tuple[list[str], list[str]]:
         """Return the contexts and key thumbprints of a renewal, in its order.

@@ -66,8 +66,8 @@ on_both_databases = pytest.mark.parametrize("desk", ["sqlite", "postgresql"], in
 
 HOLDER = key(20)
 TABLES = (
-    *("agents", "answers", "approvals", "audit", "audit_head", "batches", "cards", "delegations"),
-    *("discovery_cards", "discovery_postings", "grants", "holder_keys", "registry_keys", "remembered"),
+    *("agent_checks", "agents", "answers", "approvals", "audit", "audit_head", "batches", "cards", "delegations"),
+    *("discovery_cards", "discovery_postings", "domain_proofs", "grants", "holder_keys", "registry_keys", "remembered"),
     *("sessions", "status_entries", "status_lists", "tokens", "used_nonces"),
 )
 """But ``secrets``, which the migration fills."""

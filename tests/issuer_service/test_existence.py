@@ -183,6 +183,7 @@ PROBES: dict[Route, list[Probe]] = {
         Probe("bad token", lambda scene, token: scene.ask("GET", "/agents", token=token)),
     ],
     ("GET", "/agents/{agent_id}"): about_agents("GET", "/agents/{}"),
+    ("GET", "/agents/{agent_id}/domains"): about_agents("GET", "/agents/{}/domains"),
     ("POST", "/agents/{agent_id}/renew"): about_agents("POST", "/agents/{}/renew", {}),
     ("POST", "/agents/{agent_id}/keys"): [
         *about_agents("POST", "/agents/{}/keys", KEY_CHANGE),

@@ -152,6 +152,7 @@ export const RULES = {
   "domain.other": {"sentence": "The host proves something for another registry, owner, host or key.", "standard": "SD-Card 3.3.1 step 2"},
   "domain.wildcard": {"sentence": "The proof is in a DNS wildcard, which names no host.", "standard": "RFC 4592 2"},
   "domain.dns": {"sentence": "The resolver did not answer.", "standard": "RFC 1035 4.1.1"},
+  "card.published-otherwise": {"sentence": "The published card differs from the registered card.", "standard": "AgentCard draft-00 4 (AEV-19)"},
   "context.unknown": {"sentence": "There is no such disclosure context.", "standard": "SD-Card 3.3.1"},
   "context.repeated": {"sentence": "The disclosure context was given twice.", "standard": "SD-Card 3.3.1"},
   "path.malformed": {"sentence": "Text is not a claim path.", "standard": "SD-JWT VC 4.6"},

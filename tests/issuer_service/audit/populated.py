@@ -2,10 +2,14 @@
 chains, approvals of each state.
 """
 
+from issuer_service.agents import checks_repository as checks
+from issuer_service.agents.lifecycle_repository import delete_agent
+from issuer_service.agents.records import CheckResult, DeletionRow
+from sdcard.encoding import JsonObject
 from tests.issuer_service.console.visitor import Visitor
 from tests.issuer_service.delegation.office import KEYS, Office
-from tests.issuer_service.desk import Desk, OpenDesk, jwk, request
-from tests.world import key
+from tests.issuer_service.desk import Desk, OpenDesk, ask, changing, jwk, request
+from tests.world import ISSUER, key
 
 
 def populate(desk: Desk) -> None:
@@ -13,6 +17,7 @@ def populate(desk: Desk) -> None:
     with desk.open(console=True) as registry:
         office = Office(desk, registry)
         _change_agents(registry)
+        _prove(desk)
         _sign_in(registry)
         _delegate(office)
         _approve(office)
@@ -29,7 +34,22 @@ def _change_agents(registry: OpenDesk) -> None:
     registry.done("POST", "/agents/revoked/suspend", {})
     registry.done("POST", "/agents/revoked/reinstate", {"context": "public"})
     registry.done("POST", "/agents/revoked/revoke", {})
-    assert registry.ask("DELETE", "/agents/deleted").status_code < 300
+
+
+def _prove(desk: Desk) -> None:
+    """Write the results of checks: a proof that changed, one that was lost, and one of an agent that is deleted."""
+    at = int(desk.clock.now())
+    for number, (name, values) in enumerate(
+        (("renewed", "ab"), ("revoked", "b-"), ("suspended", "a"), ("deleted", "a"))
+    ):
+        for step, value in enumerate(values):
+            now = at + 100 * number + 10 * step
+            ask(desk.url, changing(checks.schedule, name, now - 60))
+            [claimed] = ask(desk.url, changing(checks.claim, now + 9, 1))
+            proved: JsonObject = {} if value == "-" else {"a.example": [value]}
+            result = CheckResult(claimed, ISSUER, now, now + 10**6, 0, {"hosts": [], "card": []}, proved)
+            assert ask(desk.url, changing(checks.finish, result))
+    ask(desk.url, changing(delete_agent, DeletionRow(at, at, "alice", "deleted")))
 
 
 def _sign_in(registry: OpenDesk) -> None:

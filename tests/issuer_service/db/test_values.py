@@ -47,6 +47,7 @@ LISTS: dict[str, Callable[[Database], Any]] = {
     one.__name__: one for one in (grants, approvals, tokens, agents, batches)
 }
 NOT_LISTED = {
+    "agent_checks": "claimed and found one by one",
     "answers": "found one by one",
     "audit": "walked as it is found: `tests/sdcard/test_audit_chain.py`",
     "audit_head": "one row",
@@ -54,6 +55,7 @@ NOT_LISTED = {
     "delegations": "the links of one chain are one document",
     "discovery_cards": "pages of discovery: `tests/issuer_service/discovery/test_renewal.py`",
     "discovery_postings": "numbers",
+    "domain_proofs": "found one by one",
     "holder_keys": "found one by one",
     "registry_keys": "the key ring: `tests/issuer_service/keys/test_opening.py`",
     "remembered": "found one by one",

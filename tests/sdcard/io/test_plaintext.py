@@ -168,6 +168,7 @@ COMMANDS = {
     "sdcard reinstate": "georoute --registry",
     "sdcard agents list": "--registry",
     "sdcard agents show": "georoute --registry",
+    "sdcard agents domains": "georoute --registry",
     "sdcard agents renew": "georoute --key a.jwk --out out --registry",
     "sdcard agents change-keys": "georoute --yes --key a.jwk --out out --registry",
     "sdcard agents delete": "georoute --yes --registry",
