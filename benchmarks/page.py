@@ -106,7 +106,7 @@ def speed_table(figures: dict[str, Any]) -> str:
                 *("–" if one is None else f"{one:.2f}" for one in row["peers"].values()),
             ]
         )
-    return table(["", "SD-Card", "required / goal", *(f"`{name}`" for name in peers)], lines)
+    return table(["operation", "SD-Card", "required / goal", *(f"`{name}`" for name in peers)], lines)
 
 
 def behind(figures: dict[str, Any]) -> str:
@@ -219,7 +219,7 @@ def kernel_table(figures: dict[str, Any]) -> str:
     about = (
         f"{found['date']}, {found['processor']}, load {found['load before']} before, sdcard-native {found['version']}."
     )
-    return f"{about}\n\n{table(['', 'without', 'with the kernel', 'required / goal'], lines)}"
+    return f"{about}\n\n{table(['operation', 'without', 'with the kernel', 'required / goal'], lines)}"
 
 
 def threads_table(figures: dict[str, Any]) -> str:

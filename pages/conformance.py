@@ -83,7 +83,7 @@ def conformance_page() -> str:
     """The page."""
     text = _HEAD.format(rows=len(in_order())) + _overview()
     for title, rows in STANDARDS.items():
-        text += f"\n## {title}\n\n| row | answer | seen to by | shown by | |\n|---|---|---|---|---|\n"
+        text += f"\n## {title}\n\n| row | answer | seen to by | shown by | note |\n|---|---|---|---|---|\n"
         text += "".join(_line(answer) for answer in answers(rows))
     for title, lines in SOURCES.items():
         text += f"\n## {title}\n\n| sentence | demand | answer | seen to by | shown by |\n|---|---|---|---|---|\n"

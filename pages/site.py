@@ -1,8 +1,8 @@
 """The site: ``python -m pages.site`` builds ``build/site/out`` strictly.
 
-Pages lie as in the repository.
+Pages lie as in the repository. Search works from disk too.
 
-Needs the dependency group ``docs``. Exit status 1, and the findings alone, where a page has a broken link or
+Needs the dependency group ``docs`` and npm. Exit status 1, and the findings alone, where a page has a broken link or
 a docstring describes what is not there.
 """
 
@@ -11,6 +11,8 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.external.node_peers import installed
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "build" / "site"
@@ -41,6 +43,11 @@ def lay_out(pages: Path) -> None:
         shutil.copytree(ROOT / folder, pages / folder, ignore=shutil.ignore_patterns("__pycache__", "node"))
     for file in [*ROOT.glob("*.md"), ROOT / "LICENSE"]:
         shutil.copy(file, pages)
+    (pages / "assets").mkdir()
+    for name in ("site.css", "site.js"):
+        shutil.copy(Path(__file__).with_name(name), pages / "assets")
+    worker = installed() / "node_modules" / "iframe-worker" / "shim" / "index.js"
+    shutil.copy(worker, pages / "assets" / "iframe-worker.js")
 
 
 def findings(output: str) -> str:

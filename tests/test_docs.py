@@ -138,3 +138,14 @@ def test_links_to_elsewhere_are_whole() -> None:
     assert [
         (page, link) for page, link in found if urlsplit(link).scheme != "https" or "." not in urlsplit(link).netloc
     ] == []
+
+
+def test_every_column_of_a_table_has_a_name() -> None:
+    """A screen reader says it before each cell."""
+    heads = [
+        (page.name, head)
+        for page in PAGES
+        for head in re.findall(r"^\|(.*)\|\n\|[ :-]*-[-| :]*\|$", page.read_text("utf-8"), re.MULTILINE)
+    ]
+    assert len(heads) > 100
+    assert [(page, head) for page, head in heads if not all(cell.strip() for cell in head.split("|"))] == []
