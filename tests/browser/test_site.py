@@ -18,7 +18,9 @@ SCREENS: list[tuple[int, Literal["light", "dark"]]] = [(360, "dark"), (1280, "li
 
 def test_the_site_is_accessible_silent_and_searched_from_disk(browser: Browser) -> None:
     """Each page on one of the screens. One test, because the site is built into one folder."""
-    subprocess.run(["uv", "run", "--quiet", "--group", "docs", "python", "-m", "pages.site"], cwd=ROOT, check=True)
+    subprocess.run(
+        ["uv", "run", "--quiet", "--isolated", "--group", "docs", "python", "-m", "pages.site"], cwd=ROOT, check=True
+    )
     files = sorted(set(OUT.rglob("*.html")) - {OUT / "404.html"})  # which names its files for a server
     complaints: list[str] = []
     problems: list[tuple[str, str, str]] = []
