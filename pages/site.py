@@ -12,10 +12,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.external.node_peers import installed
+from conformance import environments
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "build" / "site"
+NODE = [ROOT / "tests" / "node" / name for name in ("package.json", "package-lock.json", ".npmrc")]
 FOLDERS = ("docs", "examples", "vectors", "deploy")
 """What pages lead to, beside the files at the top."""
 
@@ -46,8 +47,15 @@ def lay_out(pages: Path) -> None:
     (pages / "assets").mkdir()
     for name in ("site.css", "site.js"):
         shutil.copy(Path(__file__).with_name(name), pages / "assets")
-    worker = installed() / "node_modules" / "iframe-worker" / "shim" / "index.js"
+    libraries = environments.built("node-site", NODE, _install)
+    worker = libraries / "node_modules" / "iframe-worker" / "shim" / "index.js"
     shutil.copy(worker, pages / "assets" / "iframe-worker.js")
+
+
+def _install(folder: Path) -> None:
+    for file in NODE:
+        shutil.copy(file, folder)
+    environments.install(folder, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 
 
 def findings(output: str) -> str:
