@@ -19,12 +19,14 @@ from pages.pictures import contexts_picture
 from pages.session import session_picture, without_sizes
 from pages.signatures import signatures_page
 from pages.threats import threats_picture
+from sdcard.cards.json_schema import SHAPES, card_schema
 from sdcard.policy.document import SCHEMA
 from vectors import generate
 
 ROOT = Path(__file__).resolve().parent.parent
 SESSION = "docs/session.svg"
 MADE: dict[str, Callable[[], str]] = {
+    "docs/card.schemas.json": lambda: f"{json.dumps({name: card_schema(name) for name in SHAPES}, indent=1)}\n",
     "docs/cli.md": command_line_page,
     "docs/conformance.md": conformance_page,
     "docs/contexts.svg": contexts_picture,

@@ -212,7 +212,7 @@ AEV-14 | met | sdcard/cards/agentcard/values.py:Amount | tests/sdcard/cards/agen
 AEV-15 | met | sdcard/cards/agentcard/dialects.py sdcard/cards/agentcard/shared.py | tests/sdcard/cards/agentcard/test_dialects.py |
 AEV-16 | met | sdcard/cards/schema.py | tests/sdcard/cards/agentcard/test_dialects.py | Kept; and noted, but in `metadata`, which is open.
 AEV-17 | met | sdcard/cards/agentcard/shared.py | tests/sdcard/cards/agentcard/test_dialects.py |
-AEV-18 | met | sdcard/cards/agentcard/dialects.py:parse_embedded | tests/sdcard/cards/agentcard/test_dialects.py | From files and bytes; a registration carries an object.
+AEV-18 | met | sdcard/cards/agentcard/dialects.py:parse_embedded | tests/sdcard/cards/agentcard/test_dialects.py tests/issuer_service/agents/test_endpoints.py | In files, bytes and registrations.
 AEV-19 | met | sdcard/publishing.py:ALL_PATHS sdcard/cards/agentcard/shared.py:MAX_AGE issuer_service/agents/checks.py:compare_card | tests/sdcard/web/test_publish.py tests/issuer_service/agents/test_checks.py | Published cards expire from caches after an hour. With `SDCARD_CARD_CHECKS` the registry fetches them again at that expiry; it is off by default.
 AEV-20 | met | sdcard/cards/agentcard/shared.py:compare_with_source | tests/sdcard/cards/agentcard/test_shared.py | A warning; the client decides.
 AEV-21 | partly | sdcard/cards/agentcard/dialects.py:_self_declared | tests/sdcard/cards/agentcard/test_dialects.py | A note, and never a reason to trust; no SD-Card contains it. Stopping at `banned` is the reader's.

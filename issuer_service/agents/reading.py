@@ -24,6 +24,7 @@ from issuer_service.audit.records import Supersedes
 from issuer_service.db.values import check_storable
 from issuer_service.settings import ProofPolicy
 from sdcard.cards.a2a.signatures import CardSigners
+from sdcard.cards.agentcard.dialects import parse_embedded
 from sdcard.cards.detect import read_card, summary_card
 from sdcard.cards.model import Card
 from sdcard.disclosable import Treatment, treatments
@@ -250,8 +251,14 @@ def _read_card(document: Mapping[str, Any], identity: Identity | None, terms: Te
             return None
         check_storable(identity.version, where.within("version"))
         return summary_card(identity.name, identity.description, identity.version)
-    if len(encode_json(given)) > terms.limits.card_bytes:
+    encoded = encode_json(given)
+    if len(encoded) > terms.limits.card_bytes:
         raise Refused(Rule.LIMIT_BYTES, where, f"A card has at most {terms.limits.card_bytes} bytes.")
+    if isinstance(given, str):
+        embedded = parse_embedded(encoded, terms.limits.json_depth)
+        if embedded is None:
+            raise Refused(Rule.JSON_MALFORMED, where, "A string as card contains the JSON object of an AgentCard.")
+        given = embedded
     found = _Findings()
     card = found.attempt(read_card, given, terms.card_signers)
     found.attempt(_check_agreement, document, given, card)

@@ -137,8 +137,10 @@ class Interaction(Section):
 class CardGiven(Section):
     """Disclosures of the SD-Cards."""
 
-    card: Given[dict[str, Any]] = Field(
-        default=None, description="A complete agent card. Its name, description and version are those of the request."
+    card: Given[dict[str, Any] | str] = Field(
+        default=None,
+        description="A complete agent card. Its name, description and version are those of the request. An AgentCard "
+        "may also be a JSON string that contains it (AgentCard draft-00 3).",
     )
 
 

@@ -16,6 +16,7 @@ from sdcard.cards.agentcard.shared import compare_with_source
 from sdcard.cards.converting import TARGETS, convert_card
 from sdcard.cards.detect import Examination, examine_card, parse_card_file
 from sdcard.cards.documents import read_document
+from sdcard.cards.json_schema import SHAPES, card_schema
 from sdcard.cards.kno.card import unresolved_domains
 from sdcard.cli.app import EXIT_REFUSED
 from sdcard.cli.options import AsJson, completing
@@ -243,3 +244,15 @@ def new_id() -> None:
     from sdcard.io.system import new_agent_id
 
     typer.echo(new_agent_id())
+
+
+@app.command(
+    "schema", help="Print the JSON Schema of a card format. Example: sdcard card schema a2a/1.0 > a2a.schema.json"
+)
+def schema(
+    name: Annotated[
+        str, typer.Argument(metavar="FORMAT", autocompletion=completing(SHAPES), help=f"One of {', '.join(SHAPES)}.")
+    ],
+) -> None:
+    """Print the JSON Schema of a card format."""
+    print_json(card_schema(name))

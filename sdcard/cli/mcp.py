@@ -11,7 +11,8 @@ import typer
 
 from sdcard.cli.keys import Networks, StatusUnchecked, TrustSigner, decide_status, read_trust
 from sdcard.cli.options import ProfileName, RequireCheck, SearchContext, connect, find_profile
-from sdcard.errors import Misuse
+from sdcard.cli.output import read_bytes
+from sdcard.errors import Misuse, Part
 from sdcard.io.system import SystemClock, SystemSalts
 
 
@@ -25,6 +26,7 @@ def command(
     registry: Annotated[str | None, typer.Option(help="Discover agents; the registry's address.")] = None,
     context: SearchContext = "public",
     token_file: Annotated[Path | None, typer.Option(help="The registry's token; else SDCARD_TOKEN has it.")] = None,
+    card: Annotated[str | None, typer.Option(metavar="FILE", help="Give the agent's own card, in this file.")] = None,
     audit: Annotated[Path | None, typer.Option(help="Add a line for each call here, not to standard error.")] = None,
     require_check: RequireCheck = None,
     profile: ProfileName = "sd-card",
@@ -33,11 +35,14 @@ def command(
     import anyio
     from mcp.server.stdio import stdio_server
 
+    from sdcard.cards.detect import parse_card_file
     from sdcard.cli.mcp_server import make_server
-    from sdcard.cli.mcp_tools import OFFLINE_TOOLS, DiscoveryTools, PresentationTools
+    from sdcard.cli.mcp_tools import OFFLINE_TOOLS, DiscoveryTools, PresentationTools, own_card_tool
     from sdcard.web.mcp import InteractionAudit, write_calls
 
     tools = list(OFFLINE_TOOLS)
+    if card is not None:
+        tools.append(own_card_tool(parse_card_file(read_bytes(card, Part.CARD))))
     if (audience is None and registry is None) is not (trust is None):
         raise Misuse("--audience and --registry want --trust, and --trust wants one of them")
     if audience is None and (status or status_unchecked is not None):

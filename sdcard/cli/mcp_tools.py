@@ -12,6 +12,7 @@ from mcp_types import Tool, ToolAnnotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from sdcard.cards.detect import examine_card
+from sdcard.cards.model import Card
 from sdcard.cli.discover import UNBOUND, UNCHECKED, make_query, verify_page
 from sdcard.cli.output import describe_findings
 from sdcard.cli.verify import describe_unverified
@@ -227,6 +228,20 @@ OFFLINE_TOOLS = (
     ),
 )
 """Tools that need no decision of the operator."""
+
+
+class OwnCard(BaseModel):
+    """The card of the agent that this server belongs to."""
+
+    format: str
+    card: dict[str, Any]
+
+
+def own_card_tool(card: Card) -> OfferedTool:
+    """Make the tool that gives the agent's own card (AgentCard draft-00 4)."""
+    name, told = "get_agent_card", "Give the card of the agent that this server belongs to, as its operator wrote it."
+    own = OwnCard(format=card.format.name, card=card.document)
+    return OfferedTool(name, "Get the agent's card", told, Nothing, OwnCard, lambda _: own, reaches_out=False)
 
 
 @dataclass(frozen=True, slots=True)

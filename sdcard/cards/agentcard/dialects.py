@@ -233,11 +233,16 @@ def is_mcp(document: JsonObject) -> bool:
 
 
 def is_readme(document: JsonObject) -> bool:
-    """Whether the card breaks the draft, and has a mark of the README alone."""
+    """Whether the card breaks the draft, and has a mark of the README alone.
+
+    The protocol ``http`` with an https URL is such a mark of a card that fits the README: its first example has both.
+    """
     endpoint = document.get("endpoint")
-    protocol = endpoint.get("protocol") if isinstance(endpoint, dict) else None
-    is_marked = README.is_marked(document) and not DRAFT.is_marked(document) and protocol not in _NOT_IN_README
-    return is_agentcard(document) and is_marked and not DRAFT.fits(document)
+    protocol, url = (endpoint.get("protocol"), endpoint.get("url")) if isinstance(endpoint, dict) else (None, None)
+    if not is_agentcard(document) or DRAFT.is_marked(document) or protocol in _NOT_IN_README or DRAFT.fits(document):
+        return False
+    is_secure_http = protocol == "http" and isinstance(url, str) and url[:8].lower() == "https://"
+    return README.is_marked(document) or (is_secure_http and README.fits(document))
 
 
 # -- Rules across members ---------------------------------------------------------------------------------------------

@@ -257,3 +257,26 @@ def test_a_kno_card_without_a_description_is_registered_under_any(registry: Open
 
 def test_a_card_in_yaml_is_no_request(registry: OpenDesk) -> None:
     assert_refused(registry.post("agent_id: a\ncard: {}\n"), 400, ("json.malformed", "request"))
+
+
+# -- an AgentCard in a JSON string (draft-00 3) -----------------------------------------------------------------------
+
+
+def test_an_agentcard_in_a_json_string_is_registered_as_the_card_itself(registry: OpenDesk) -> None:
+    card = example("georoute.agentcard.json")
+    named = {"agent_id": card["agent_id"], "version": card["version"], "name": card["name"], "description": None}
+    answer = registry.register({**request_with_card(card, **named), "card": json.dumps(card)})
+    assert accept(registry, answer["cards"][0]).issued.members["agent_id"] == card["agent_id"]
+    renewed = registry.done("POST", f"/agents/{card['agent_id']}/renew", {"supersedes": "revoke"})
+    assert renewed["agent_id"] == card["agent_id"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "5", "[]", json.dumps(example()), json.dumps(json.dumps(example("georoute.agentcard.json"))), "{", "{}",
+     '{"agent_id": 1, "agent_id": 2}', "\ufeff{}"],
+)  # fmt: skip
+def test_any_other_string_is_no_card(registry: OpenDesk, text: str) -> None:
+    response = registry.post({**request_with_card(), "card": text})
+    assert response.status_code in (400, 422)
+    assert response.json()["where"].startswith("card")

@@ -31,8 +31,17 @@ from sdcard import (
     parse_trusted_issuers,
     verify_presentation,
 )
+from sdcard.cards.detect import parse_card
 from sdcard.cli.mcp_server import INSTRUCTIONS, MOST_ANSWER, escape, make_server
-from sdcard.cli.mcp_tools import OFFLINE_TOOLS, CheckedCard, DiscoveryTools, Document, OfferedTool, PresentationTools
+from sdcard.cli.mcp_tools import (
+    OFFLINE_TOOLS,
+    CheckedCard,
+    DiscoveryTools,
+    Document,
+    OfferedTool,
+    PresentationTools,
+    own_card_tool,
+)
 from sdcard.cli.verify import describe_unverified
 from sdcard.io.key_files import load_signer
 from sdcard.io.registry_client import Registry
@@ -157,6 +166,15 @@ def test_a_card_is_checked_and_everything_said_at_once() -> None:
     assert good == {"valid": True, "format": "a2a/1.0", "findings": [], "unlisted": 0}
     assert bad["valid"] is False
     assert len({one["where"] for one in bad["findings"]}) > 3
+
+
+def test_a_server_gives_the_card_of_its_agent(sdcard: Sdcard) -> None:
+    """AgentCard draft-00 4: an agent that speaks MCP exposes its card by a tool."""
+    card = parse_card(json.dumps(example("georoute.agentcard.json")).encode())
+    [answered] = ask(serving([own_card_tool(card)]), ("get_agent_card", {}))
+    assert answered == {"format": "agentcard/draft-00", "card": escape(card.document)}
+    Path("wrong.json").write_text("{}")
+    assert sdcard("mcp", "--card", "wrong.json").status == 1
 
 
 def test_more_findings_than_anybody_reads_are_counted() -> None:

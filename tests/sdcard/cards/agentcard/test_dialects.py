@@ -87,7 +87,13 @@ def test_any_change_reads_unchanged_or_is_refused_with_hints_that_quote_nothing(
         (SECURE | {"pricing": {"estimated_latency_ms": 1}, "goal_subscriptions": []}, "agentcard/draft-00"),
         (SECURE | {"pricing": {"estimated_latency_ms": 1, "per_token_joules": 1}}, "agentcard/draft-00"),
         (SECURE | {"pricing": {"currency_unit": "EUR", "per_token_joules": 1}}, "agentcard/mcp-0.1"),
-        (SECURE | {"pricing": None}, "agentcard/draft-00"),
+        (SECURE | {"pricing": None}, "agentcard/readme-1.0"),
+        (SECURE, "agentcard/readme-1.0"),
+        ({"endpoint": {"protocol": "http", "url": "HTTPS://a.example"}}, "agentcard/readme-1.0"),
+        (SECURE | {"goal_subscriptions": []}, "agentcard/draft-00"),
+        (SECURE | {"name": 1}, "agentcard/draft-00"),
+        ({"endpoint": {"protocol": "https", "url": "http://a.example"}}, "agentcard/draft-00"),
+        ({"endpoint": {"protocol": "http", "url": 1}}, "agentcard/draft-00"),
         (SECURE | {"metadata": {"pacr:influence_rank": 0.1}}, "agentcard/readme-1.0"),
         (SECURE | {"metadata": {"pacr:influence_rank": 0.1, "pacr:trust_tier": "basic"}}, "agentcard/draft-00"),
         ({"name": 1, "metadata": {"pacr:influence_rank": 0.1}}, "agentcard/draft-00"),
@@ -377,3 +383,16 @@ def test_what_is_in_a_string_is_read_as_strictly(data: bytes, rule: str) -> None
 def test_a_string_inside_a_document_is_a_string() -> None:
     document = MINIMAL | {"metadata": {"card": encode_json(MINIMAL).decode()}}
     assert read_card(document).document == document
+
+
+def test_the_first_example_of_the_readme_is_valid_without_naming_its_dialect() -> None:
+    document: JsonObject = {
+        "agent_id": "01HZQK3P8EMXR9V7T5N2W4J6C0",
+        "name": "My Agent",
+        "version": "1.0.0",
+        "capabilities": [{"id": "text.generate", "description": "Generate text given a prompt"}],
+        "endpoint": {"protocol": "http", "url": "https://agent.example.com/api"},
+    }
+    examination = examine(document)
+    assert (examination.kind, examination.card is not None) == ("agentcard/readme-1.0", True)
+    assert any("judged by the README" in finding.hint for finding in examination.findings)
