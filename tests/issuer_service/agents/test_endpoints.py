@@ -264,7 +264,7 @@ def test_a_card_in_yaml_is_no_request(registry: OpenDesk) -> None:
 
 def test_an_agentcard_in_a_json_string_is_registered_as_the_card_itself(registry: OpenDesk) -> None:
     card = example("georoute.agentcard.json")
-    named = {"agent_id": card["agent_id"], "version": card["version"], "name": card["name"], "description": None}
+    named = {"agent_id": card["agent_id"], "version": card["version"], "name": card["name"]}
     answer = registry.register({**request_with_card(card, **named), "card": json.dumps(card)})
     assert accept(registry, answer["cards"][0]).issued.members["agent_id"] == card["agent_id"]
     renewed = registry.done("POST", f"/agents/{card['agent_id']}/renew", {"supersedes": "revoke"})
