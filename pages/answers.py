@@ -174,7 +174,7 @@ AS-4 | met | issuer_service/delegation/schemas.py:ServerMetadata | tests/issuer_
 AS-5 | met | sdcard/http_auth.py:problem_document | tests/issuer_service/test_app.py |
 AS-6 | met | issuer_service/delegation/schemas.py:oauth_error | tests/issuer_service/delegation/test_endpoints.py |
 AS-7 | no | | | There is no authorization endpoint.
-AS-8 | partly | issuer_service/delegation/subjects.py:verify_holder | tests/issuer_service/delegation/test_endpoints.py | Bound with DPoP where the client sends a proof; each token is for one audience.
+AS-8 | partly | issuer_service/delegation/subjects.py:verify_holder issuer_service/access.py:create_token | tests/issuer_service/delegation/test_endpoints.py tests/issuer_service/test_tokens.py | Bound with DPoP where the client sends a proof, or where the operator binds the token; others are bearer tokens. Each delegated token is for one audience.
 AS-9 | no | | | There is no authorization endpoint.
 AS-10 | partly | issuer_service/tokens.py:parse_client_credentials | tests/issuer_service/test_access.py tests/issuer_service/delegation/test_service.py | Clients are bearer tokens of the registry, so a shared secret; none is read from a query.
 """

@@ -24,7 +24,8 @@ Every command has `--help` with an example. Commands that return data have `--js
 
 ## Client profile
 
-`SDCARD_REGISTRY` is the default of `--registry`, and `SDCARD_TOKEN` has the bearer token. A TOML file has more
+`SDCARD_REGISTRY` is the default of `--registry`, and `SDCARD_TOKEN` has the token; `SDCARD_TOKEN_KEY` names
+the key of a [bound token](bound-tokens.md). A TOML file has more
 defaults: the file that `SDCARD_CLIENT` names, or `sdcard/client.toml` in `XDG_CONFIG_HOME` or `~/.config`. Options
 override the
 environment, and the environment overrides the file. Others must not be able to change the file. Its files are relative
