@@ -182,6 +182,8 @@ KEPT_OTHERWISE: Mapping[str, str] = {
     "holder_keys": "for ever: no other agent gets the key",
     "discovery_cards": "until the agent registers again or is deleted",
     "discovery_postings": "until the agent registers again or is deleted",
+    "agent_checks": "until the agent is deleted",
+    "domain_proofs": "until the agent is deleted, or proves nothing",
     "registry_keys": "for ever: an old signature can be attributed",
     "secrets": "for ever: two rows",
     "audit": "for ever",

@@ -284,6 +284,7 @@ NAMES_NOTHING: dict[Route, str] = {
             ("GET", "/.well-known/jwt-vc-issuer"),
             ("GET", "/.well-known/jwks.json"),
             ("GET", "/.well-known/status-jwks.json"),
+            ("GET", "/catalogue"),
             ("GET", "/healthz"),
             ("GET", "/readyz"),
             ("GET", "/"),
