@@ -117,5 +117,6 @@ def test_a_token_that_is_bound_to_a_key_works_with_this_key_alone(
 def test_a_token_is_bound_to_one_key_that_nobody_else_has(sdcard: Sdcard, content: str) -> None:
     Path("key.jwk").write_text(content)
     Path("key.jwk").chmod(0o600)
+    sdcard("db", "upgrade")
     assert sdcard("token", "create", "--subject", "me", "--bind", "key.jwk").status in (1, 2)
     assert sdcard("token", "list", "--json").json["tokens"] == []

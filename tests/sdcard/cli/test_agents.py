@@ -146,7 +146,7 @@ def test_a_token_that_ends_shows_before_the_cards_expire(
     ran = sdcard(*RENEW, *registry, "--if-expiring", "--json")
     assert (ran.status, ran.json["rule"]) == (1, "token.invalid")
 
-    monkeypatch.setattr("sdcard.io.registry_client.Registry.__init__.__defaults__", (None, 0.0))
+    monkeypatch.setattr("sdcard.io.registry_client.Registry.__init__.__defaults__", (None, 0.0, None))
     ran = sdcard(*RENEW, "--registry", "http://127.0.0.1:1", "--if-expiring")
     assert (ran.status, "The token was not tested: the registry cannot be reached" in ran.err) == (0, True)
 

@@ -103,17 +103,17 @@ ALONE: dict[str, Row] = {
     "serve --port 99999": (2, "less than or equal to 65535 | SDCARD_PORT | Error:"),
     "serve --config broken.toml": (2, "is not TOML | broken.toml | Line 1, column 5"),
     "serve --database-url sqlite:////nope/x": (2, "there is no folder /nope | for the database | mkdir -p /nope"),
-    "token list --database-url sqlite:///nowhere/x.sqlite": (2, "no folder | nowhere | SDCARD_DATABASE_URL"),
+    "token create --subject x --database-url sqlite:///nowhere/x": (2, "no folder | nowhere | SDCARD_DATABASE_URL"),
     "config show --config misspelt.conf": (2, "settings that there are not | prt | meant: port?"),
     "token create --subject me --scope agents:registr": (2, "known scopes | agents:register | Error:"),
-    "approvals approve nothing --by me": (1, "approval.decided | approval | `sdcard approvals list` shows what waits"),
+    "approvals approve nothing --by me": (2, "there is no registry at | sdcard.sqlite | --database-url"),
     "db backup -": (2, "`-` is no file | FILE | give the name of a file"),
     # what destroys asks, or is refused
     "revoke g --registry http://127.0.0.1:1": (2, "revokes the SD-Cards | of g | Add --yes to do it"),
     "agents delete g --registry http://127.0.0.1:1": (2, "revokes all SD-Cards | of g | Add --yes to do it"),
     "agents change-keys g --registry http://127.0.0.1:1 --key a.jwk --out x": (2, "revokes | of g | --yes"),
     f"{REGISTER} --registry http://127.0.0.1:1 --supersedes revoke": (2, "revokes all earlier | of g | Add --yes"),
-    "token withdraw 2744ccd10c7533bd": (2, "ends the token | 2744ccd10c7533bd | Add --yes to do it"),
+    "token withdraw 2744ccd10c7533bd": (2, "withdraws the token | 2744ccd10c7533bd | Add --yes"),
     "grants remove c2b1": (2, "removes the grant | c2b1 | Add --yes to do it"),
 }
 """Commands in a folder without a registry."""
@@ -190,7 +190,7 @@ def test_a_mistake_is_answered_with_what_where_and_how(
     mistake: str, sdcard: Sdcard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SDCARD_TOKEN", "a-token-of-no-registry")
-    monkeypatch.setattr("sdcard.io.registry_client.Registry.__init__.__defaults__", (None, 0.0))
+    monkeypatch.setattr("sdcard.io.registry_client.Registry.__init__.__defaults__", (None, 0.0, None))
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"")))
     assert sdcard("keys", "new", "a.jwk").status == 0
     key = Path("a.jwk").read_text(encoding="ascii")
