@@ -206,7 +206,7 @@ def check_issuer_url(text: str) -> str:
     if not _ORIGIN.fullmatch(text):
         raise Misuse("the issuer is a URL like https://registry.example: no user, path, query, fragment or last slash")
     if text.startswith("http:") and not is_loopback(urlsplit(text).hostname or ""):
-        raise Misuse("the issuer is an https URL; http is for loopback hosts only")
+        raise Misuse("the issuer is an https URL, the public address: add --issuer https://registry.example")
     return text
 
 

@@ -60,10 +60,11 @@ _ADVICE = {
     Rule.LIMIT_CONTAINERS: _SMALLER,
     Rule.KEY_MALFORMED: _KEYS,
     Rule.KEY_UNSUPPORTED: "`sdcard keys new --algorithm` names the supported algorithms; make a key of one of these.",
-    Rule.KEY_PRIVATE: "Give the public half (`sdcard keys public`), and replace the key if others may have read it.",
+    Rule.KEY_PRIVATE: "Give what is expected (`sdcard keys public` prints the public half), and replace the key if "
+    "others may have read it.",
     Rule.KEY_PUBLISHED: "Anyone can sign with this key. Make one of your own: `sdcard keys new`.",
     Rule.KEY_REPEATED: "Give each key once.",
-    Rule.KEY_BOUND_ELSEWHERE: "Make another key for this agent: `sdcard keys new`.",
+    Rule.KEY_BOUND_ELSEWHERE: "Each agent has keys of its own: `sdcard keys new` makes one.",
     Rule.JWS_FORMAT: _COPY,
     Rule.JWS_HEADER: _COPY,
     Rule.JWS_ALG: "The signer must use the algorithm of its key.",
@@ -160,7 +161,7 @@ _ADVICE = {
     Rule.LOG_CLOCK: "Correct the clock of the witness, or wait until it has caught up.",
     Rule.LOG_SUBMISSION: "Write the body as C2SP tlog-witness says.",
     Rule.LOG_TILE: _LATER,
-    Rule.FETCH_ADDRESS: "--network NETWORK permits an address that you mean, such as 127.0.0.1.",
+    Rule.FETCH_ADDRESS: "Correct the address. --network NETWORK permits one that is not public, such as 127.0.0.1.",
     Rule.FETCH_ABSENT: "Compare the address with the one that the publisher names.",
     Rule.FETCH_FAILED: "Open the address with another client, and try again later.",
     Rule.CARD_FORMAT: "Give an A2A, AgentCard or KNO document; `sdcard card check --format` checks for one.",
@@ -293,6 +294,7 @@ ADVICE: Mapping[Rule, str] = MappingProxyType(_ADVICE)
 _MOST_BYTES = 1_048_576
 _PRIVATE_YAML = re.compile(rb"""^\s*["']?(?:d|priv|k)["']?\s*:""", re.MULTILINE)
 _PRIVATE_HALF = re.compile(rb"""[{,\s]["']?(?:d|priv|k)["']?\s*:""")
+_JWT, _TOKEN = re.compile(rb"eyJ[\w-]+\.[\w-]+\.[\w-]+(?:\s|$)"), re.compile(rb"sdcard_[\w-]{20,}")
 _KTY = re.compile(rb"""["']?kty["']?\s*:""")
 
 
@@ -308,18 +310,37 @@ class GivenText(StrEnum):
     PAYLOAD = "This is the payload of an SD-JWT, without its signature."
     SD_JWT = "This is an SD-Card or a presentation."
     ADDRESS = "This is an address; nothing is fetched from it."
+    TOKEN = "This is a bearer token. It is not shown; keep it secret."
+    AUDIT = "This is an export of an audit chain."
+    CHECKPOINT = "This is a JWT, such as an audit checkpoint or an access token."
+    AGENTS = "This is a list of agents to import."
     PEM = "This is in PEM form; keys are read as JWK, a JSON object with a member kty."
 
 
-EXPECTED: Mapping[Part, tuple[GivenText, str, Rule]] = MappingProxyType(
-    {
-        Part.CARD: (GivenText.CARD, "An agent card is expected here.", Rule.CARD_FORMAT),
-        Part.PRESENTATION: (GivenText.SD_JWT, "An SD-Card or a presentation is expected here.", Rule.SD_JWT_FORMAT),
-        Part.POLICY: (GivenText.POLICY, "A disclosure policy is expected here.", Rule.POLICY_MALFORMED),
-        Part.TRUST: (GivenText.TRUST, "A trust document is expected here.", Rule.TRUST_MALFORMED),
-    }
-)
+EXPECTED: Mapping[Part, tuple[GivenText, str, Rule]] = {
+    Part.CARD: (GivenText.CARD, "An agent card is expected here.", Rule.CARD_FORMAT),
+    Part.PRESENTATION: (GivenText.SD_JWT, "An SD-Card or a presentation is expected here.", Rule.SD_JWT_FORMAT),
+    Part.POLICY: (GivenText.POLICY, "A disclosure policy is expected here.", Rule.POLICY_MALFORMED),
+    Part.TRUST: (GivenText.TRUST, "A trust document is expected here.", Rule.TRUST_MALFORMED),
+    Part.KEY: (GivenText.PRIVATE_KEY, "A private key is expected here (`sdcard keys new`).", Rule.KEY_MALFORMED),
+    Part.ACCESS_TOKEN: (GivenText.TOKEN, "A bearer token is expected here.", Rule.TOKEN_INVALID),
+    Part.AUDIT: (GivenText.AUDIT, "An export of the audit chain is expected here.", Rule.AUDIT_RECORD),
+    Part.CHECKPOINT: (GivenText.CHECKPOINT, "A file with audit checkpoints is expected here.", Rule.JWS_FORMAT),
+    Part.REQUEST: (GivenText.AGENTS, "JSON lines of agents are expected here.", Rule.REQUEST),
+}
 """Kind of document → the text that it is, a sentence, and the rule that another text breaks."""
+PUBLIC_KEYS = (GivenText.PUBLIC_KEYS, "A JWKS with public keys is expected here.", Rule.KEY_MALFORMED)
+_MEMBERS = {
+    frozenset({"sequence", "previous", "digest"}): GivenText.AUDIT,
+    frozenset({"agent_id", "card"}): GivenText.AGENTS,
+    frozenset({"name"}): GivenText.CARD,
+}
+ALSO_FITS: Mapping[GivenText, tuple[GivenText, ...]] = {
+    **dict.fromkeys((GivenText.PRIVATE_KEY, GivenText.PUBLIC_KEYS), (GivenText.PRIVATE_KEY, GivenText.PUBLIC_KEYS)),
+    **dict.fromkeys((GivenText.TRUST, GivenText.SD_JWT), (GivenText.CHECKPOINT,)),
+    GivenText.TOKEN: (GivenText.CHECKPOINT, GivenText.SD_JWT),
+}
+"""Expected text → others that its own reader tells apart, such as a key by its halves."""
 
 
 def recognize_text(data: bytes) -> GivenText | None:
@@ -333,8 +354,10 @@ def recognize_text(data: bytes) -> GivenText | None:
         return _recognize_json(text)
     if _KTY.search(text) and _PRIVATE_YAML.search(text):
         return GivenText.PRIVATE_KEY
-    if text.startswith(b"eyJ") and b"~" in text:
-        return GivenText.SD_JWT
+    if text.startswith(b"eyJ"):
+        return GivenText.SD_JWT if b"~" in text else GivenText.CHECKPOINT if _JWT.match(text) else None
+    if _TOKEN.fullmatch(text):
+        return GivenText.TOKEN
     return GivenText.ADDRESS if re.fullmatch(rb"https?://\S+", text) else None
 
 
@@ -342,37 +365,36 @@ def _recognize_json(text: bytes) -> GivenText | None:
     try:
         document = parse_json_object(text, Where(Part.REQUEST), DEFAULT_LIMITS.json_depth)
     except Refused:
-        return GivenText.PRIVATE_KEY if _KTY.search(text) and _PRIVATE_HALF.search(text) else None
+        if _KTY.search(text) and _PRIVATE_HALF.search(text):
+            return GivenText.PRIVATE_KEY
+        first, line, _ = text.partition(b"\n")
+        return _recognize_json(first) if line and first.rstrip().endswith(b"}") else None
     keys = document.get("keys")
-    if any(map(_is_private, [document, *(keys if isinstance(keys, list) else ())])):
+    every = (document, *(keys if isinstance(keys, list) else ()))
+    if any(isinstance(one, dict) and "kty" in one and not PRIVATE_MEMBERS.isdisjoint(one) for one in every):
         return GivenText.PRIVATE_KEY
-    if "name" in document:
-        return GivenText.CARD
+    for members, kind in _MEMBERS.items():
+        if members <= document.keys():
+            return kind
     if "kty" in document or isinstance(keys, list) or {"issuer", "jwks"} <= document.keys():
         return GivenText.PUBLIC_KEYS
-    if isinstance(document.get("issuers"), dict):
-        return GivenText.TRUST
-    if isinstance(document.get("contexts"), dict):
-        return GivenText.POLICY
+    if isinstance(document.get("issuers", document.get("contexts")), dict):
+        return GivenText.TRUST if "issuers" in document else GivenText.POLICY
     return GivenText.PAYLOAD if document.keys() & {"_sd", "_sd_alg"} else None
 
 
-def _is_private(value: object) -> bool:
-    return isinstance(value, dict) and "kty" in value and not PRIVATE_MEMBERS.isdisjoint(value)
-
-
-def check_given_text(data: bytes, part: Part, source: str) -> None:
+def check_given_text(data: bytes, part: Part, source: str, expected: tuple[GivenText, str, Rule] | None = None) -> None:
     """Refuse a text that is clearly of another kind than the part.
 
-    Args:
-        source: the file, for the hint.
+    ``source`` is the file; ``expected`` is by default what the part says.
 
     Raises:
         Refused: ``key.private`` for a private key; otherwise the rule of ``EXPECTED``.
     """
     given = recognize_text(data)
-    if given is GivenText.PRIVATE_KEY:
-        raise Refused(Rule.KEY_PRIVATE, Where(part), f"{source}: {given}")
-    if part in EXPECTED and given not in (None, EXPECTED[part][0]):
-        _, expected, rule = EXPECTED[part]
-        raise Refused(rule, Where(part), f"{source}: {given} {expected}")
+    kind, sentence, rule = expected or EXPECTED.get(part) or (None, "", Rule.REQUEST)
+    if given in (None, kind) or (kind is not None and given in ALSO_FITS.get(kind, ())):
+        return
+    if given is GivenText.PRIVATE_KEY or sentence:
+        rule = Rule.KEY_PRIVATE if given is GivenText.PRIVATE_KEY else rule
+        raise Refused(rule, Where(part), f"{source}: {given} {sentence}".rstrip())

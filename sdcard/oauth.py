@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey, RSAPubli
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url, encode_json, parse_json_object
-from sdcard.errors import Finding, Part, Refused, Where, foreign_code
+from sdcard.errors import Finding, Misuse, Part, Refused, Where, foreign_code
 from sdcard.instants import MAX_SKEW, Instant, parse_numeric_date
 from sdcard.jose.claims import (
     check_addressed,
@@ -157,6 +157,9 @@ _CREDENTIALS = re.compile(r"(?i:bearer) +([A-Za-z0-9._~+/-]+=*)")
 _OTHER_SCHEME = re.compile(r"(?!bearer\b)[A-Za-z0-9!#$%&'*+.^_`|~-]+(?: .*)?", re.IGNORECASE | re.DOTALL)
 
 
+QUOTES = tuple("\"'`\u201c\u201d\u2018\u2019")
+
+
 def parse_credentials(authorization: Sequence[str]) -> str:
     """Read the bearer token of exactly one ``Authorization`` header (RFC 6750 2.1).
 
@@ -172,6 +175,23 @@ def parse_credentials(authorization: Sequence[str]) -> str:
     if all(map(_OTHER_SCHEME.fullmatch, authorization)):
         raise Refused(Rule.TOKEN_MISSING, WHERE)
     raise Refused(Rule.TOKEN_INVALID, WHERE, "Send one header: Authorization: Bearer and the token.")
+
+
+def check_token(token: str) -> str:
+    """Return a bearer token that a header can carry.
+
+    Raises:
+        Misuse: for another text, with what to remove. The token is not shown.
+    """
+    if token.lower().startswith("bearer "):
+        raise Misuse("the bearer token begins with `Bearer `: give the token alone")
+    if token[:1] in QUOTES or token[-1:] in QUOTES:
+        raise Misuse("the bearer token has quotes around it: give the token alone")
+    if any(one.isspace() for one in token):
+        raise Misuse("the bearer token has white space in it: give one token, on one line")
+    if not token or not token.isascii() or not token.isprintable():
+        raise Misuse("the bearer token is empty or has other than printable ASCII characters")
+    return token
 
 
 # -- The authorization server's keys (RFC 7517) -----------------------------------------------------------------------

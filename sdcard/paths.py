@@ -172,6 +172,8 @@ def _what_is_there(containers: list[JsonValue], segment: Segment, above: str) ->
     lists = [one for one in containers if isinstance(one, list)]
     if isinstance(segment, int) and lists:
         size = max(map(len, lists))
+        if size == 1:
+            return f"There is one element{above}: 0."
         return f"The elements{above} are counted from 0 to {size - 1}." if size else f"There are no elements{above}."
     names = {name for one in containers if isinstance(one, dict) for name in one}
     return did_you_mean(str(segment), names)

@@ -51,7 +51,7 @@ def split_url(url: str) -> Target:
     """
     match = _URL.fullmatch(url)
     if match is None:
-        raise Misuse("It is not an https URL with only a host before its path.")
+        raise Misuse(_with_scheme(url) or "It is not an https URL with only a host before its path.")
     scheme, host = match["scheme"].lower(), match["host"].lower()
     port = int(match["port"]) if match["port"] else _PORTS[scheme]
     if not 0 < port < 65_536:
@@ -106,17 +106,17 @@ def check_secret_url(url: str, what: str) -> None:
     try:
         target = split_url(url)
     except Misuse as fault:
-        raise Misuse(f"{what} needs a URL such as https://host.example. {_with_scheme(url) or fault}") from None
+        raise Misuse(f"{what} needs a URL such as https://host.example. {fault}") from None
     if target.scheme == "http" and not (target.host == "localhost" or is_loopback_address(target.host)):
         raise Misuse(f"{what} needs https: over http, secrets go to localhost, 127.0.0.0/8 and [::1] only")
 
 
 def _with_scheme(url: str) -> str:
     """Say how an address without a scheme is written; an empty text for other faults."""
-    try:
-        host = split_url(f"https://{url}").host
-    except Misuse:
+    match = None if "://" in url else _URL.fullmatch(f"https://{url}")
+    if match is None:
         return ""
+    host = match["host"].lower().strip("[]")
     scheme = "http" if host == "localhost" or is_loopback_address(host) else "https"
     return f"It has no scheme: write {scheme}://{url}"
 

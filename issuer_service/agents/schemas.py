@@ -197,7 +197,8 @@ def check_no_others(document: Mapping[str, Any]) -> None:
 
 
 _AGENT_ID_HINT = (
-    f"Use 1 to 128 letters, digits, `.`, `_` and `-`; the first is a letter or digit. `{PAIRWISE}` is no beginning."
+    "Use 1 to 128 letters, digits, `.`, `_` and `-`; the first is a letter or digit. It does not begin with "
+    f"`{PAIRWISE}`."
 )
 _HINTS = {
     "missing": "The member is required.",

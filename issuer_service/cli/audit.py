@@ -14,6 +14,7 @@ from sdcard.audit_chain import MOST_BYTES, ChainVerifier, Checkpoint, Verdict, v
 from sdcard.cli.app import EXIT_REFUSED
 from sdcard.cli.options import AsJson, parse_instant
 from sdcard.cli.output import (
+    check_head,
     console,
     describe_findings,
     print_json,
@@ -23,8 +24,9 @@ from sdcard.cli.output import (
     show_instant,
     show_left_out,
 )
-from sdcard.encoding import parse_json_object
+from sdcard.encoding import JsonObject, parse_json_object
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
+from sdcard.instants import is_instant
 from sdcard.jose.keys import PublicKey
 from sdcard.lenient import lenient_document
 from sdcard.rules import Rule
@@ -108,12 +110,82 @@ def export(
 
     Example: sdcard audit export --agent-id georoute --since 2026-01-31T00:00:00Z
     """
-    from issuer_service.audit.records import AuditQuery
+    query, url = _query(agent, interaction_id, since), read_settings(config, database_url=database_url).database_url
 
-    instant = None if since is None else int(parse_instant(since, "--since"))
-    query = AuditQuery(agent_id=agent and agent.removeprefix("agent:"), interaction_id=interaction_id, since=instant)
-    if _run(lambda database: _export(database, query), read_settings(config, database_url=database_url).database_url):
+    def write(record: JsonObject) -> None:
+        sys.stdout.write(json.dumps(record, ensure_ascii=True, separators=(",", ":")) + "\n")
+
+    if _run(lambda database: _take_records(database, query, write), url):
         raise typer.Exit(EXIT_REFUSED)
+
+
+@app.command("list")
+def list_records(
+    subject: Annotated[
+        str | None, typer.Option(help="Only what this subject did; '' is an operator's command.")
+    ] = None,
+    event: Annotated[list[str] | None, typer.Option(help="Only events such as cards.revoked (repeatable).")] = None,
+    agent: Annotated[
+        str | None,
+        typer.Option("--agent-id", "--agent", help="Only records of this agent: its id, or the `sub` of its SD-Card."),
+    ] = None,
+    interaction_id: Annotated[str | None, typer.Option(help="Only records of this interaction.")] = None,
+    since: Annotated[str | None, typer.Option(help="Only records of this instant or later.")] = None,
+    database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """List who did what, a line for each audit record.
+
+    A record names the subject, not its token. Nothing is verified. Exit status 1: a record cannot be read and is left
+    out.
+
+    Example: sdcard audit list --subject team-a --since 2026-01-31T00:00:00Z
+    """
+    from issuer_service.audit.records import AuditEvent
+
+    if unknown := [one for one in event or () if one not in AuditEvent._value2member_map_]:
+        raise Misuse(f"{unknown[0]} is no event; there are {', '.join(AuditEvent)}")
+    query, url = _query(agent, interaction_id, since), read_settings(config, database_url=database_url).database_url
+    shown = list[JsonObject]()
+
+    def take(record: JsonObject) -> None:
+        if (subject is None or record["subject"] == subject) and (not event or record["event"] in event):
+            shown.append({name: value for name, value in record.items() if name not in _OF_CHAIN})
+            if not as_json:
+                print_lines(describe_record(record))
+
+    left_out = _run(lambda database: _take_records(database, query, take), url)
+    if as_json:
+        print_json({"records": shown})
+    if left_out:
+        raise typer.Exit(EXIT_REFUSED)
+
+
+_OF_CHAIN = ("state", "previous", "digest")
+"""Members of a record that say nothing about who did what."""
+_MOST_DETAILS = 160
+
+
+def describe_record(record: JsonObject) -> str:
+    """Describe an audit record in one line."""
+    agent, at, disclosed = record["agent_id"], record["at"], record["disclosed"]
+    words = [
+        f"{record['sequence']}",
+        show_instant(at) if is_instant(at) else "unknown time",
+        str(record["event"]),
+        f"by {record['subject'] or 'an operator'}",
+        f"agent:{agent}" if agent else "",
+        f"interaction {record['interaction_id']}" if "interaction_id" in record else "",
+        " ".join(
+            f"{name}={','.join(map(str, values))}" if isinstance(values, list) and values else name
+            for name, values in (disclosed.items() if isinstance(disclosed, dict) else ())
+        ),
+    ]
+    line = "  ".join(filter(None, words[:-1]))
+    details = words[-1]
+    details = details if len(details) <= _MOST_DETAILS else f"{details[: _MOST_DETAILS - 1]}…"
+    return f"{line}  {details}".rstrip()
 
 
 @app.command("checkpoint")
@@ -188,8 +260,15 @@ def _along_chain(
     return _run(work, read_settings(config, database_url=url).database_url)
 
 
-async def _export(database: "Database", query: "AuditQuery") -> int:
-    """Print the readable records; return the number of unreadable ones."""
+def _query(agent: str | None, interaction_id: str | None, since: str | None) -> "AuditQuery":
+    from issuer_service.audit.records import AuditQuery
+
+    instant = None if since is None else int(parse_instant(since, "--since"))
+    return AuditQuery(agent_id=agent and agent.removeprefix("agent:"), interaction_id=interaction_id, since=instant)
+
+
+async def _take_records(database: "Database", query: "AuditQuery", take: Callable[[JsonObject], None]) -> int:
+    """Pass on the readable records; return the number of unreadable ones."""
     from issuer_service.audit.service import find_records
 
     left_out = 0
@@ -199,7 +278,7 @@ async def _export(database: "Database", query: "AuditQuery") -> int:
             show_left_out([Finding(Rule.AUDIT_RECORD, Where(Part.AUDIT, (sequence,)), hint)])
             left_out += 1
         else:
-            sys.stdout.write(json.dumps(record, ensure_ascii=True, separators=(",", ":")) + "\n")
+            take(record)
     return left_out
 
 
@@ -209,6 +288,7 @@ async def _export(database: "Database", query: "AuditQuery") -> int:
 def verify_export(file: Path, checkpoints: Sequence[Checkpoint]) -> Verdict:
     """Verify a complete export, record by record."""
     verifier = ChainVerifier(checkpoints)
+    check_head(file, Part.AUDIT)
     with file.open("rb") as opened, progress("bytes", file.stat().st_size) as tell:
         for line in read_lines(opened, MOST_LINE):
             tell(opened.tell())
@@ -245,6 +325,7 @@ def read_checkpoints(files: Sequence[Path], keys: Mapping[str, PublicKey]) -> li
     found: list[Checkpoint] = []
     refused: list[Finding] = []
     for file in files:
+        check_head(file, Part.CHECKPOINT)
         with file.open("rb") as opened:
             for number, line in enumerate(read_lines(opened, MOST_BYTES), 1):
                 try:

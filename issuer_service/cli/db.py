@@ -14,8 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from issuer_service.cli.serve import ConfigFile, DatabaseUrl, make_missing_database, read_settings
 from sdcard.cli.options import AsJson, complete_contexts
-from sdcard.cli.output import print_result, printable
-from sdcard.errors import Finding
+from sdcard.cli.output import check_head, print_result, printable
+from sdcard.errors import Finding, Part
 from sdcard.io.system import SystemClock, SystemSalts
 
 if TYPE_CHECKING:
@@ -121,6 +121,8 @@ def import_file(
     Example: sdcard registry import agents.jsonl --subject team-a --context public --context internal
     """
     settings = read_settings(config, database_url=database_url)
+    if file != "-":
+        check_head(Path(file), Part.REQUEST)
     with ExitStack() as stack:
         source: BinaryIO = sys.stdin.buffer if file == "-" else stack.enter_context(Path(file).open("rb"))
         size = None if file == "-" else Path(file).stat().st_size

@@ -8,7 +8,7 @@ import typer
 
 from issuer_service.cli.serve import ConfigFile, DatabaseUrl, read_settings, run_on_database
 from sdcard.cli.options import SECONDS_PER_DAY, AsJson, Yes, confirm
-from sdcard.cli.output import print_json, print_lines, print_result, show_instant
+from sdcard.cli.output import print_json, print_lines, print_result, printable, show_instant
 from sdcard.delegation_chain import MOST_SCOPES, is_agent, is_scope
 from sdcard.errors import Misuse
 from sdcard.io.system import SystemClock, SystemSalts
@@ -78,11 +78,29 @@ def add(
         grant = _on(lambda database: database.change(repository.add_grant, asked), database_url, config)
     except GrantExists:
         raise Misuse("there is a grant for these two; remove it first: `sdcard grants list`") from None
+    for told in _on(lambda database: _without_effect(database, delegator, target), database_url, config):
+        typer.echo(printable(told), err=True)
     if as_json:
         print_json(_grant_shown(grant))
     else:
         print_lines(grant.grant_id)
         typer.echo(f"Holds until {show_instant(grant.expires_at)}.", err=True)
+
+
+async def _without_effect(database: "Database", delegator: str, target: str) -> list[str]:
+    """Say which party of a grant is not known: perhaps its name is mistyped."""
+    from issuer_service.delegation.repository import is_registered
+    from issuer_service.tokens import read_tokens
+
+    told = [
+        f"Warning: {party} is no registered agent. The grant has no effect until it is registered."
+        for party in (delegator, target)
+        if is_agent(party) and not await database.read(is_registered, party.removeprefix("agent:"))
+    ]
+    if not is_agent(delegator) and delegator not in {one.subject for one in await database.read(read_tokens)}:
+        agent = f" The agent is agent:{delegator}." if await database.read(is_registered, delegator) else ""
+        told.append(f"Warning: {delegator} is the subject of no token.{agent}")
+    return told
 
 
 @grants.command("list")

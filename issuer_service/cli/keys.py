@@ -74,7 +74,8 @@ def list_keys(database_url: DatabaseUrl = None, config: ConfigFile = None, as_js
         until = one["counts_until"]
         end = "" if until is None else f", counts until {show_instant(until)}"
         hidden = "" if one["published"] else ", not published"
-        print_lines(f"{one['kid']}  {one['use']}  {one['algorithm']}  {one['state']}{end}{hidden}")
+        waits = f", rotate from {show_instant(one['not_before'])} on" if one["state"] == KeyState.NEXT else ""
+        print_lines(f"{one['kid']}  {one['use']}  {one['algorithm']}  {one['state']}{waits}{end}{hidden}")
 
 
 @app.command("published")

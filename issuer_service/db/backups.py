@@ -58,6 +58,9 @@ def back_up(url: str, file: Path) -> int:
         _sync(file.absolute().parent)
     except FileExistsError:
         raise Misuse(f"{file} exists; a backup overwrites nothing") from None
+    except OSError as error:
+        error.filename = str(file)
+        raise
     finally:
         for rest in ("", "-journal", "-wal", "-shm"):
             unfinished.with_name(unfinished.name + rest).unlink(missing_ok=True)

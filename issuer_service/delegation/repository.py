@@ -11,7 +11,16 @@ from issuer_service.agents.repository import check_unused, use_nonce
 from issuer_service.audit.records import AuditEvent, AuditRow, Row, WrittenRows
 from issuer_service.audit.repository import append_audit
 from issuer_service.db.state import NAME_LENGTH
-from issuer_service.db.tables import agents, approvals, delegations, find_own_name, grants, remembered, tokens
+from issuer_service.db.tables import (
+    agents,
+    approvals,
+    delegations,
+    find_own_id,
+    find_own_name,
+    grants,
+    remembered,
+    tokens,
+)
 from issuer_service.db.values import as_stored, fetch_as_stored, read_page, read_rows
 from issuer_service.delegation.chain_repository import (
     AGENT,
@@ -198,6 +207,14 @@ def list_grants(connection: Connection) -> tuple[GrantRow, ...]:
     """List all grants, by delegator and target."""
     asked = select(*as_stored(grants)).order_by(grants.c.delegator, grants.c.target)
     return read_rows(grants, fetch_as_stored(connection, asked), READ_GRANT)
+
+
+def is_registered(connection: Connection, agent_id: str) -> bool:
+    """Whether there is an agent of this id, by its own id or a pairwise one."""
+    asked = select(agents.c.agent_id).where(
+        agents.c.agent_id == find_own_id(connection, agent_id), agents.c.deleted_at.is_(None)
+    )
+    return connection.execute(asked).first() is not None
 
 
 def find_grant(connection: Connection, delegator: str, target: str, at: int) -> GrantRow | None:

@@ -304,7 +304,7 @@ def find_key(rows: Sequence[RegistryKeyRow], kid: str) -> RegistryKeyRow:
     for row in rows:
         if row.kid == kid and row.state is not KeyState.REMOVED:
             return row
-    raise Misuse("the registry has no such key")
+    raise Misuse("the registry has no such key; `sdcard keys list` shows those that there are")
 
 
 async def reseal(database: Database, old: KeyEncryptionKey, new: KeyEncryptionKey, now: Instant) -> int:

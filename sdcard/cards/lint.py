@@ -143,7 +143,7 @@ def _suspicious_text(text: str, place: Place) -> Iterator[Finding]:
         yield _warning(Rule.CARD_PERSONAL, place, hint)
     host = _host(text)
     if host and _is_inside(host):
-        hint = "Name a host that the readers of the card reach; this one tells them only how the inside is built."
+        hint = "Readers cannot reach this host. Give a public one, or ignore this on one machine."
         yield _warning(Rule.CARD_INTERNAL_HOST, place, hint)
 
 

@@ -25,6 +25,7 @@ from sdcard.cli.options import (
     confirm,
     confirm_superseding,
     connect,
+    read_agent_id,
     wait_until_ready,
 )
 from sdcard.cli.output import console, print_json, print_result, printable, read_bytes, show_instant, table
@@ -49,7 +50,7 @@ def register(
         str, typer.Argument(metavar="FILE|-", help="The agent card, in JSON or YAML; - is standard input.")
     ],
     registry: RegistryAddress,
-    agent_id: Annotated[str, typer.Option(help="The agent's id at the registry.")],
+    agent_id: Annotated[str, typer.Option(callback=read_agent_id, help="The agent's id at the registry.")],
     key: KeyFiles,
     context: Annotated[
         list[str], typer.Option(autocompletion=complete_contexts, help="CONTEXT, or CONTEXT=ENTRY,ENTRY (repeatable).")
@@ -118,7 +119,9 @@ def _body(data: bytes, agent_id: str, keys: Sequence[PublicKey], contexts: Seque
 
 # -- ``sdcard agents``, and ``revoke``, ``suspend`` and ``reinstate`` -------------------------------------------------
 
-AgentId: TypeAlias = Annotated[str, typer.Argument(metavar="AGENT", help="The agent's id at the registry.")]
+AgentId: TypeAlias = Annotated[
+    str, typer.Argument(metavar="AGENT", callback=read_agent_id, help="The agent's id at the registry.")
+]
 BatchId: TypeAlias = Annotated[str | None, typer.Option("--batch-id", help="Only those of this Batch.")]
 OnlyContext: TypeAlias = Annotated[
     str | None, typer.Option("--context", autocompletion=complete_contexts, help="Only those of this context.")

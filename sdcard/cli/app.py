@@ -197,7 +197,8 @@ COMMANDS = {
     ),
     "present": (
         "verify:present_card",
-        "Present an SD-Card with key binding, showing what you choose. Example: sdcard present "
+        "Present an SD-Card with key binding, showing what you choose: without --path and --context, everything "
+        "that it holds. Example: sdcard present "
         "public.sd-card --key agent.jwk --trust trust.json --audience https://them.example --nonce "
         "n-0S6_WzA2Mj --path skills.0",
     ),

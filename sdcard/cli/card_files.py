@@ -44,6 +44,8 @@ def card_files(contexts: Sequence[str], keys: Sequence[PublicKey], out: Path) ->
     """Choose a file for each SD-Card, before the registry issues anything."""
     if len(set(contexts)) < len(contexts):
         raise Misuse("the agent has one context for several partners; ask the registry over HTTP")
+    if out.exists() and not out.is_dir():
+        raise Misuse(f"{out} is a file: --out names a folder for the SD-Cards and trust.json")
     out.mkdir(mode=0o700, parents=True, exist_ok=True)
     files = []
     for context in contexts:
@@ -91,7 +93,7 @@ def _show(answer: "Registered", files: Sequence[CardFile], trust: Path) -> None:
         for place, one in zip(files, answer.cards, strict=True)
     ]
     out = console()
-    out.print(table(f"Registered {answer.agent_id}", ("context", "file", "valid until", "claims"), rows))
+    out.print(table(f"SD-Cards of {answer.agent_id}", ("context", "file", "valid until", "claims"), rows))
     out.print(cell(f"Linkable by: {', '.join(answer.linkable_by) or 'nothing'}. Issuer keys: {trust}"))
     for finding in answer.findings:
         out.print(cell(f"{finding.level}: {finding}", "yellow"))

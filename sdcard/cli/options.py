@@ -1,6 +1,7 @@
 """Options that several commands share, and what the commands read for them."""
 
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from sdcard.advice import check_given_text
 from sdcard.cli.output import printable, read_bytes, read_text
 from sdcard.errors import Misuse, Part
 from sdcard.instants import Instant, is_instant, parse_rfc3339
@@ -170,9 +172,19 @@ def parse_instant(text: str, option: str) -> Instant:
     return instant
 
 
+def read_agent_id(text: str) -> str:
+    """Read an agent's id; its name in tokens and grants begins with ``agent:``."""
+    return text.removeprefix("agent:")
+
+
 def read_token(file: Path | None) -> str:
     """Read the bearer token from the file, else from SDCARD_TOKEN."""
+    from sdcard.oauth import check_token
+
+    if file and file.is_file() and stat.S_IMODE(file.stat().st_mode) & 0o077:
+        sys.stderr.write(printable(f"Others can read the token in {file}: chmod 600 it") + "\n")
     token = read_text(str(file)) if file else lenient_token(os.environ.get("SDCARD_TOKEN", ""))
     if not token:
         raise Misuse("a bearer token is needed: set SDCARD_TOKEN, or give --token-file")
-    return token
+    check_given_text(token.encode("utf-8", "replace"), Part.ACCESS_TOKEN, str(file or "SDCARD_TOKEN"))
+    return check_token(token)

@@ -52,6 +52,7 @@ def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
 # -- Refusals and misuse ----------------------------------------------------------------------------------------------
 
 MAX_INPUT = 16 * 1024 * 1024
+_MOST_HEAD = 1024 * 1024
 
 
 _TOKEN = re.compile(r"sdcard_[\w-]{20,}")
@@ -196,6 +197,8 @@ def _of_file(file: Path, error: OSError) -> str:
     missing = next((one for one in reversed(file.parents) if not one.exists()), None)
     if error.errno == errno.ENOENT and missing is not None:
         return f"{file}: there is no folder {missing}; make it first: mkdir -p {file.parent}"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"{file}: {error.strerror}; `ls -ld {file} {file.parent}` shows who may use it"
     return f"{file}: {error.strerror}"
 
 
@@ -235,6 +238,14 @@ def read_bytes(source: str, part: Part) -> bytes:
         raise Refused(Rule.LIMIT_BYTES, Where(part))
     check_given_text(data, part, "standard input" if source == "-" else source)
     return data
+
+
+def check_head(file: Path, part: Part) -> None:
+    """Refuse a long file whose beginning is clearly of another kind."""
+    with file.open("rb") as opened:
+        head = opened.read(_MOST_HEAD)
+    if head.strip():
+        check_given_text(head, part, str(file))
 
 
 def read_text(source: str) -> str:

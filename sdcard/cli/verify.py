@@ -192,6 +192,8 @@ def command(
     if explained:
         show_explanation(explain(text, expectations, at))
     show_card(card)
+    if not refresh:
+        console().print(cell("Issuer keys: those of the trust document; --refresh fetches the present ones.", "dim"))
 
 
 def _decide_key_binding(
@@ -258,7 +260,7 @@ def show_card(card: VerifiedCard, title: str = "Verified") -> None:
     if isinstance(binding, Bound):
         bound = f"signed {show_instant(binding.issued_at)} for {binding.audience}"
     else:
-        bound = f"not asked for: {binding.reason}"
+        bound = f"none: {binding.reason}"
     facts = [
         ("issuer", card.issuer),
         ("subject", card.subject),

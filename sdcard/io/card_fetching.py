@@ -36,7 +36,7 @@ from sdcard.verifier import Expectations, VerifiedCard, verify_presentation, ver
 
 MEDIA_TYPES = (SD_MEDIA_TYPE, "application/json", discovery.MEDIA_TYPE)
 
-_UNBOUND = Unbound("a published card comes without a KB-JWT")
+_UNBOUND = Unbound("asked for, and not answered")
 _ANSWER = Where(Part.FETCHED, ("agent_card",))
 _CARD = Where(Part.CARD)
 _AUTHORITY = re.compile(
@@ -213,6 +213,8 @@ def _places(url: str) -> tuple[str, ...]:
 
     They are the address itself, the well-known addresses below it, and those of its host.
     """
+    if "://" not in url:
+        parse_url(url)
     scheme, _, rest = url.partition("://")
     host, _, path = rest.partition("/")
     if "?" in rest or path.startswith(".well-known/") or "/.well-known/" in path:

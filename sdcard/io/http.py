@@ -29,6 +29,7 @@ from sdcard.errors import Misuse, Refused, foreign_code
 from sdcard.http_auth import MAX_PROBLEM, named_rule
 from sdcard.instants import parse_max_age
 from sdcard.io.egress_policy import WHERE, EgressPolicy, Resolve, forbidden, parse_url
+from sdcard.oauth import check_token
 from sdcard.rules import Rule
 from sdcard.urls import Address, Target, check_secret_url, literal_address
 
@@ -238,17 +239,6 @@ def run_blocking(coming: Coroutine[object, object, T]) -> T:
     """
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, coming).result()
-
-
-def check_token(token: str) -> str:
-    """Return a bearer token.
-
-    Raises:
-        Misuse: for a text that no header can carry.
-    """
-    if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise Misuse("the bearer token is empty or has other than printable ASCII characters")
-    return token
 
 
 async def _permitted(target: Target, egress: EgressPolicy) -> Sequence[Address]:

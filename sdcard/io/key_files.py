@@ -13,6 +13,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from jwcrypto.jwk import JWK
 
+from sdcard.advice import PUBLIC_KEYS, check_given_text
 from sdcard.cards.a2a.signatures import CardSigners, parse_card_signers
 from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url, parse_json_object
 from sdcard.errors import Misuse, Part, Refused, Where, foreign_code
@@ -104,8 +105,7 @@ def load_signer(path: Path) -> InMemorySigner:
         Refused: ``key.malformed``, ``key.unsupported``, ``encoding.*`` or ``json.*``, when it holds no private key.
         OSError: when it cannot be read.
     """
-    with _open_private(path) as file:
-        return parse_private_jwk(_read(file))
+    return parse_private_jwk(_read_private(path))
 
 
 def load_private_jwk(path: Path) -> JsonObject:
@@ -113,8 +113,7 @@ def load_private_jwk(path: Path) -> JsonObject:
 
     Raises as ``load_signer``.
     """
-    with _open_private(path) as file:
-        document = _read(file)
+    document = _read_private(path)
     parse_private_jwk(document)
     return document
 
@@ -136,8 +135,7 @@ def load_secret(path: Path) -> str:
 
 def is_key_set(path: Path) -> bool:
     """Whether the file holds a JWK Set. Raises as ``load_public_keys``."""
-    with path.open("rb") as file:
-        return "keys" in _read(file)
+    return "keys" in _read_public(path)
 
 
 def load_key_set(path: Path) -> KeySet[PublicKey]:
@@ -147,8 +145,7 @@ def load_key_set(path: Path) -> KeySet[PublicKey]:
         Refused: as ``read_key_set``, ``limit.bytes``, ``encoding.*`` or ``json.*``.
         OSError: when it cannot be read.
     """
-    with path.open("rb") as file:
-        document = _read(file)
+    document = _read_public(path)
     if not isinstance(document.get("keys"), list):
         raise Refused(Rule.KEY_MALFORMED, _WHERE.within("keys"), "A JWKS is an object with an array `keys`.")
     return read_key_set(document, _WHERE, parse_public_jwk, rule=Rule.KEY_MALFORMED)
@@ -188,19 +185,31 @@ def public_jwks(*keys: PublicKey) -> dict[str, list[dict[str, str]]]:
     return {"keys": [public_jwk(key) for key in keys]}
 
 
+def _read_private(path: Path) -> JsonObject:
+    """Read a private JWK. A text of another kind is told before its mode."""
+    with _open_private(path, Part.KEY) as file:
+        return parse_json_object(_read_bytes(file), _WHERE, _DEPTH)
+
+
+def _read_public(path: Path) -> JsonObject:
+    with path.open("rb") as file:
+        data = _read_bytes(file)
+    check_given_text(data, Part.KEY, str(path), PUBLIC_KEYS)
+    return parse_json_object(data, _WHERE, _DEPTH)
+
+
 @contextmanager
-def _open_private(path: Path) -> Iterator[BinaryIO]:
+def _open_private(path: Path, part: Part | None = None) -> Iterator[BinaryIO]:
     with path.open("rb") as file:
         mode = os.fstat(file.fileno()).st_mode
         if not stat.S_ISREG(mode):
             raise Misuse(f"{path} is no file")
+        if part is not None:
+            check_given_text(file.read(_MOST_BYTES), part, str(path))
+            file.seek(0)
         if stat.S_IMODE(mode) & ~0o600:
             raise Misuse(f"{path} is open to others; chmod 600 it, and replace the key if they may have read it")
         yield file
-
-
-def _read(file: BinaryIO) -> JsonObject:
-    return parse_json_object(_read_bytes(file), _WHERE, _DEPTH)
 
 
 def _read_bytes(file: BinaryIO) -> bytes:

@@ -5,6 +5,7 @@ left out and reported; a list with only malformed entries is ``Misuse``.
 """
 
 import logging
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -214,10 +215,28 @@ def as_list(value: object) -> list[Any]:
     return value
 
 
+def not_a_registry(status: int) -> Misuse:
+    """Say that a response is not one of a registry."""
+    hint = "compare host, port and scheme of the address, which is the root of the registry, without a path"
+    return Misuse(f"the registry answered {status}: not a response of a registry; {hint}")
+
+
+def tls_failure(error: BaseException) -> str | None:
+    """Describe a TLS error, which a retry does not change; None for other errors."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ssl.SSLError):
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        hint = "SSL_CERT_FILE names the certificate of another authority that you trust"
+        return f"its certificate is not valid: {cause.verify_message}; {hint}"
+    hint = "if it serves http, which is for this machine alone, write http:// in its address"
+    return None if cause is None else f"TLS failed: {cause.reason}; {hint}"
+
+
 def refusal_of(problem: JsonObject, status: int) -> Exception:
     """Make the refusal from a registry's problem document."""
     try:
         findings = _logged(problem["findings"], _finding, "findings")
     except (KeyError, TypeError, ValueError):
         findings = []
-    return Refused.because(findings) if findings else Misuse(f"the registry answered {status}")
+    return Refused.because(findings) if findings else not_a_registry(status)

@@ -27,16 +27,19 @@ from sdcard.io.registry_answers import (
     documented,
     log_left_out,
     log_token_end,
+    not_a_registry,
     read_discovered,
     read_entries,
     read_listed,
     read_registered,
     refusal_of,
+    tls_failure,
 )
 from sdcard.io.system import SystemClock, SystemSalts
 from sdcard.jose.claims import MAX_NONCE_LENGTH
 from sdcard.jose.jws import Signer
 from sdcard.limits import DEFAULT_LIMITS
+from sdcard.oauth import check_token
 from sdcard.rules import Rule
 from sdcard.trust import TrustedIssuers, read_trusted_issuers
 from sdcard.urls import check_secret_url
@@ -75,7 +78,7 @@ class Registry:
     ) -> None:
         check_secret_url(address, "a registry")
         try:
-            from sdcard.io.http import check_token
+            import sdcard.io.http  # noqa: F401  # it needs the extra
         except ModuleNotFoundError:
             raise Misuse("a registry client needs httpx2: pip install 'sdcard[http]'") from None
         self._address, self._patience = address.rstrip("/"), patience
@@ -292,8 +295,7 @@ class Registry:
             self._nonce = nonce
             status, document, _ = self._send(method, path, body, idempotency_key)  # a second demand is an error
         if document is None or not (status == success or 400 <= status < 600):
-            hint = "compare the address, which is the root of the registry, without a path"
-            raise Misuse(f"the registry answered {status}: not a response of a registry; {hint}")
+            raise not_a_registry(status)
         if status != success:
             raise refusal_of(document, status)
         return document
@@ -332,7 +334,7 @@ class Registry:
                 ):
                     return answer.status_code, _parse(_bounded(answer)), _nonce_of(answer)
             except httpx2.ConnectError as error:
-                if (failure := _tls_failure(error)) is not None:
+                if (failure := tls_failure(error)) is not None:
                     raise Misuse(f"the registry cannot be reached: {failure}") from None
                 if time.monotonic() >= deadline:
                     raise self._absence(error) from None
@@ -343,7 +345,8 @@ class Registry:
                 if left > 0 and isinstance(error, httpx2.TransportError):
                     left -= 1
                     continue
-                raise Misuse(f"the registry cannot be reached: {type(error).__name__}") from None
+                hint = "; if it serves TLS, write https:// in its address" if self._address.startswith("http:") else ""
+                raise Misuse(f"the registry cannot be reached: {type(error).__name__}{hint}") from None
 
     def _absence(self, error: "httpx2.ConnectError") -> Misuse:
         """Explain why no connection was made: the host or the port."""
@@ -364,14 +367,6 @@ def _caused_by(error: BaseException, kind: type[_Cause]) -> _Cause | None:
     while cause is not None and not isinstance(cause, kind):
         cause = cause.__cause__ or cause.__context__
     return cause
-
-
-def _tls_failure(error: "httpx2.ConnectError") -> str | None:
-    """Describe a TLS error, which a retry does not change; None for other errors."""
-    cause = _caused_by(error, ssl.SSLError)
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        return f"its certificate is not valid: {cause.verify_message}"
-    return None if cause is None else f"TLS failed: {cause.reason}"
 
 
 def _bounded(answer: "httpx2.Response") -> bytes:

@@ -40,6 +40,7 @@ def upgrade(url: str) -> None:
     if file is not None and not file.parent.is_dir():
         advice = f"make it first (mkdir -p {file.parent}), or correct --database-url or SDCARD_DATABASE_URL"
         raise Misuse(f"there is no folder {file.parent} for the database: {advice}")
+    _check_sqlite(file)
     with reachable():
         if file:
             create_private(file)
@@ -88,6 +89,21 @@ def head() -> str:
     return found
 
 
+def _check_sqlite(file: Path | None) -> None:
+    """Refuse a file that is no SQLite database.
+
+    Raises:
+        Misuse: for another file.
+        OSError: when it cannot be read.
+    """
+    if file is None or not file.exists():
+        return
+    with file.open("rb") as opened:
+        head = opened.read(16)
+    if head not in (b"", b"SQLite format 3\0"):
+        raise Misuse(f"{file} is no SQLite database: compare --database-url and SDCARD_DATABASE_URL")
+
+
 def find_revision(connection: Connection) -> str | None:
     """The revision that the database has; None for one without our tables."""
     if not inspect(connection).has_table("alembic_version"):
@@ -109,6 +125,7 @@ def read_revision(url: str) -> str | None:
     file = file_of(make_url(url))
     if file is not None and not file.exists():
         return None
+    _check_sqlite(file)
 
     async def read() -> str | None:
         try:

@@ -64,6 +64,70 @@ ALONE: dict[str, Row] = {
         1,
         "This is a private key | a.jwk | keep it secret",
     ),
+    # a file of another kind where a key, a token, a checkpoint or a list belongs: its content is told before its mode
+    **{
+        command: (1, f"This is {text} | {file} | {expected}")
+        for file, text in (
+            ("georoute.json", "an agent card."),
+            ("trust.json", "a trust document."),
+            ("policy.json", "a disclosure policy."),
+            ("shown", "an SD-Card or a presentation."),
+        )
+        for command, expected in (
+            (f"keys public {file}", "A private key is expected here"),
+            (f"keys import cards {file}", "A JWKS with public keys is expected here"),
+            (f"present shown --key {file} --trust trust.json {CHALLENGE}", "A private key is expected here"),
+            (f"agents renew g --registry http://127.0.0.1:1 --key {file} --out x", "A private key is expected here"),
+            (f"trust show signed --trust-signer {file}", "A JWKS with public keys is expected here"),
+            (f"audit verify --file {file}", "An export of the audit chain is expected here"),
+            (f"audit verify --checkpoint {file} --key jwks", "A file with audit checkpoints is expected here"),
+            (f"audit verify --checkpoint shown --key {file}", "A JWKS with public keys is expected here"),
+            (f"registry import {file} --subject me", "JSON lines of agents are expected here"),
+        )
+    },
+    "audit verify --checkpoint jwks --key jwks": (
+        1,
+        "a document with public keys | jwks | audit checkpoints is expected",
+    ),
+    **{
+        f"agents list --registry http://127.0.0.1:1 --token-file {file}": (
+            1,
+            f"{text} | {file} | A bearer token is expected",
+        )
+        for file, text in (("georoute.json", "This is an agent card."), ("trust.json", "This is a trust document."))
+    },
+    "inspect token": (1, "This is a bearer token. | token | It is not shown; keep it secret"),
+    "keys public token": (1, "This is a bearer token. | token | A private key is expected here"),
+    "register georoute.json --key georoute.json --agent-id g --context public --out x --registry http://127.0.0.1:1": (
+        1,
+        "This is an agent card. | georoute.json | A private key is expected here",
+    ),
+    "agents list --registry http://127.0.0.1:1 --token-file bearer": (2, "begins with `Bearer ` | token | token alone"),
+    "agents list --registry http://127.0.0.1:1 --token-file quoted": (2, "has quotes around it | token | token alone"),
+    "agents list --registry http://127.0.0.1:1 --token-file twice": (2, "has white space in it | token | on one line"),
+    "agents list --registry http://127.0.0.1:1 --token-file token": (
+        2,
+        "Others can read the token | token | chmod 600",
+    ),
+    # addresses without a scheme, or with another one
+    "agents list --registry registry.example": (
+        2,
+        "It has no scheme | registry.example | write https://registry.example",
+    ),
+    "agents list --registry 127.0.0.1:8080": (2, "It has no scheme | 127.0.0.1:8080 | write http://127.0.0.1:8080"),
+    "agents list --registry localhost:8080": (2, "It has no scheme | localhost:8080 | write http://localhost:8080"),
+    "fetch agent.example --trust trust.json --status": (1, "It has no scheme | fetched | write https://agent.example"),
+    "serve --host 0.0.0.0": (2, "the issuer is an https URL | public address | --issuer https://registry.example"),
+    # a database or a folder that is something else
+    "token list": (2, "there is no registry at | sdcard.sqlite | --database-url or SDCARD_DATABASE_URL"),
+    "token list --database-url sqlite:///georoute.json": (2, "is no SQLite database | georoute.json | --database-url"),
+    "db status --database-url sqlite:///georoute.json": (2, "is no SQLite database | georoute.json | --database-url"),
+    "db upgrade --database-url sqlite:///georoute.json": (2, "is no SQLite database | georoute.json | --database-url"),
+    REGISTER.replace("--out out", "--out empty") + " --registry http://127.0.0.1:1": (
+        2,
+        "is a file | empty | --out names",
+    ),
+    "audit list --event card.revoked": (2, "is no event | card.revoked | cards.revoked"),
     "inspect KEY": (2, "a text was given | a file | save it in a file"),
     "card check KEY": (2, "a text was given | a file | save it in a file"),
     # keys and files
@@ -95,7 +159,7 @@ ALONE: dict[str, Row] = {
     f"{REGISTER} --registry https://registry.invalid": (2, "there is no host | registry.invalid | compare the address"),
     f"{REGISTER} --registry http://registry.invalid": (2, "a registry needs https | registry | https"),
     f"{REGISTER} --registry http://127.0.0.1:1": (2, "nothing listens | 127.0.0.1, port 1 | `sdcard serve` starts one"),
-    f"{REGISTER} --registry 127.0.0.1:8080": (2, "needs a URL | registry | such as https://"),
+    f"{REGISTER} --registry 127.0.0.1:8080": (2, "needs a URL | registry | write http://127.0.0.1:8080"),
     "wait --registry http://127.0.0.1:1 --timeout 0": (2, "nothing listens | 127.0.0.1, port 1 | `sdcard serve`"),
     "agents list --registry http://127.0.0.1:1 --token-file nowhere": (2, "No such file | nowhere | Error:"),
     "fetch http://127.0.0.1:1 --trust trust.json --status": (1, "fetch.address | fetched | --network NETWORK"),
@@ -103,6 +167,7 @@ ALONE: dict[str, Row] = {
     "serve --port 99999": (2, "less than or equal to 65535 | SDCARD_PORT | Error:"),
     "serve --config broken.toml": (2, "is not TOML | broken.toml | Line 1, column 5"),
     "serve --database-url sqlite:////nope/x": (2, "there is no folder /nope | for the database | mkdir -p /nope"),
+    "token list --database-url sqlite:///nowhere/x.sqlite": (2, "no registry | nowhere | SDCARD_DATABASE_URL"),
     "token create --subject x --database-url sqlite:///nowhere/x": (2, "no folder | nowhere | SDCARD_DATABASE_URL"),
     "config show --config misspelt.conf": (2, "settings that there are not | prt | meant: port?"),
     "token create --subject me --scope agents:registr": (2, "known scopes | agents:register | Error:"),
@@ -172,7 +237,12 @@ AT_A_REGISTRY: dict[str, Row] = {
     ),
     "agents list --registry REGISTRY --token-file badtoken": (1, "token.invalid | request | `sdcard token create`"),
     "agents show nobody --registry REGISTRY": (1, "agent.unknown | agent | `sdcard agents list` shows those"),
-    "agents list --registry TLS": (2, "TLS failed | cannot be reached | registry"),
+    "agents show agent:nobody --registry REGISTRY": (1, "agent.unknown | agent | `sdcard agents list` shows those"),
+    "agents list --registry TLS": (2, "TLS failed | cannot be reached | write http:// in its address"),
+    "present cards/internal.sd-card --key agent.jwk --trust trust.json --audience x --path provider.9": (
+        1,
+        "selection.not-held | request/paths/0 | places",
+    ),
 }
 """Commands beside a registry with an agent; LATER is 11 hours after the presentation."""
 
@@ -216,12 +286,19 @@ def make_files(key: str) -> None:
         "misspelt.conf": "prt = 9\n",
         "cut.jwk": key[:50],
         "open.jwk": key,
-        "shown": "e30.e30.c2ln~",
+        "shown": "eyJhIjoxfQ.e30.c2ln~",
+        "policy.json": '{"contexts": {}}',
+        "jwks": '{"keys": []}',
+        "signed": "eyJhIjoxfQ.e30.c2ln",
+        "token": f"sdcard_{'t' * 43}",
+        "bearer": f"Bearer sdcard_{'t' * 43}",
+        "quoted": f'"sdcard_{"t" * 43}"',
+        "twice": f"sdcard_{'t' * 43} sdcard_{'t' * 43}",
         "trust.json": '{"issuers": {"https://registry.example": {"keys": []}}}',
     }
     for name, text in files.items():
         Path(name).write_text(text, encoding="utf-8")
-        Path(name).chmod(0o644 if name == "open.jwk" else 0o600)
+        Path(name).chmod(0o600 if name in ("cut.jwk", "shown", "bearer") else 0o644)
     Path("folder").mkdir()
 
 

@@ -164,13 +164,13 @@ def test_operations_of_a_private_key_are_no_obstacle(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "rule", "at"),
     [
-        ("", "json.malformed", "key"),
+        ("", "key.malformed", "key"),
         ("[]", "json.malformed", "key"),
         ('{"kty":"EC","kty":"OKP"}', "json.duplicate-member", "key"),
         ('{"kty":"oct","k":"AAAA"}', "key.unsupported", "key"),
         ('{"kty":"EC","crv":"secp256k1"}', "key.unsupported", "key"),
         ('{"kty":"OKP","crv":"X25519"}', "key.unsupported", "key"),
-        (" " * 65_537, "limit.bytes", "key"),
+        ("[" * 65_537, "limit.bytes", "key"),
     ],
 )
 def test_what_is_no_key_is_refused(tmp_path: Path, text: str, rule: str, at: str) -> None:
