@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 from sdcard.cards.detect import KNOWN_FORMATS
-from sdcard.cards.model import CardFormat
+from sdcard.cards.model import CardFormat, Fact
 from sdcard.cards.partial import PartialCard
 from sdcard.claim_request import CALLERS, ClaimRequest
 from sdcard.encoding import JsonObject, JsonValue
@@ -73,7 +73,8 @@ def leaves(value: JsonValue, place: Place = ()) -> Iterator[Place]:
 
 def _about(group: Entry, card_format: CardFormat) -> tuple[ClaimPath, ...]:
     """Return the places of the facts in a claim group, or of the whole group."""
-    facts = tuple(f for paths in card_format.facts.values() for f in paths if any(p.includes(f) for p in group.paths))
+    stated = (places for fact, places in card_format.facts.items() if fact is not Fact.PROVIDER_URL)
+    facts = tuple(place for places in stated for place in places if any(p.includes(place) for p in group.paths))
     return facts or group.paths
 
 

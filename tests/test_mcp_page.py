@@ -35,4 +35,4 @@ def test_the_configuration_for_a_host_starts_a_server_with_the_tools_of_the_tabl
         async with Client(target) as client:
             return {tool.name for tool in (await client.list_tools()).tools}
 
-    assert asyncio.run(names()) == set(re.findall(r"^\| `(\w+)` \| (?:always|with)", PAGE, re.MULTILINE))
+    assert asyncio.run(names()) == set(re.findall(r"^\| `(\w+)` \| (?:always|with)(?! `--card)", PAGE, re.MULTILINE))

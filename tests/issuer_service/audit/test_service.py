@@ -400,7 +400,7 @@ def test_what_changes_nothing_is_not_recorded(desk: Desk, registry: OpenDesk, as
 
     response = revoke(registry, "ai-assistant-v2", asked)
 
-    assert (response.status_code, response.json()["changed"]) == (200, 0)
+    assert (response.status_code, response.json()["rule"]) == (404, "agent.no-such-cards")
     assert len(desk.audit()) == 1
 
 

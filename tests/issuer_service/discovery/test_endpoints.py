@@ -267,7 +267,6 @@ def test_suspended_and_revoked_agents_are_left_out_at_once(registry: OpenDesk, e
     assert after("suspend") == ([], [])
     assert after("reinstate") == (["georoute"], ["georoute"])
     assert after("suspend", context="internal") == (["georoute"], [])
-    assert after("revoke", batch_id="another") == (["georoute"], [])
     assert after("revoke", context="public") == ([], [])
     assert after("reinstate") == ([], ["georoute"])
     assert after("revoke") == ([], [])

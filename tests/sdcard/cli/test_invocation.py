@@ -284,7 +284,7 @@ def test_a_terminal_is_asked(sdcard: Sdcard, tmp_path: Path) -> None:
                 seen += _read(ours)
     os.close(ours)
 
-    assert b"This ends the token" in seen
+    assert b"This withdraws the token" in seen
     assert sdcard("token", "list", "--json").json["tokens"] == []
 
 
@@ -318,9 +318,8 @@ def test_waiting_ends(sdcard: Sdcard) -> None:
 def test_a_registry_that_is_not_ready_is_waited_for(sdcard: Sdcard, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [(503, NOT_READY), (503, NOT_READY), (200, {"status": "ok"})]
 
-    def send(_: object, method: str, path: str, *__: object) -> tuple[int, bytes]:
-        status, document = answers.pop(0)
-        return status, json.dumps(document).encode()
+    def send(_: object, method: str, path: str, *__: object) -> tuple[int, dict[str, Any], None]:
+        return *answers.pop(0), None
 
     monkeypatch.setattr("sdcard.io.registry_client.Registry._send", send)
     monkeypatch.setattr("sdcard.io.registry_client._PAUSE", 0.0)
@@ -331,8 +330,8 @@ def test_a_registry_that_is_not_ready_is_waited_for(sdcard: Sdcard, monkeypatch:
 
 
 def test_a_registry_that_stays_unready_is_refused(sdcard: Sdcard, monkeypatch: pytest.MonkeyPatch) -> None:
-    def send(*_: Any) -> tuple[int, bytes]:
-        return 503, json.dumps(NOT_READY).encode()
+    def send(*_: Any) -> tuple[int, dict[str, Any], None]:
+        return 503, NOT_READY, None
 
     monkeypatch.setattr("sdcard.io.registry_client.Registry._send", send)
 
