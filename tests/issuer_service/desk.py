@@ -268,7 +268,10 @@ class Desk:
 
     def rows(self) -> dict[str, list[tuple[Any, ...]]]:
         """Everything that the registry remembers."""
-        found = query(self.url, *(f"SELECT * FROM {table} ORDER BY {'1' if table == 'domain_proofs' else '1, 2'}" for table in TABLES))
+        found = query(
+            self.url,
+            *(f"SELECT * FROM {table} ORDER BY {'1' if table == 'domain_proofs' else '1, 2'}" for table in TABLES),
+        )
         return {table: [tuple(map(_as_text, row)) for row in rows] for table, rows in zip(TABLES, found, strict=True)}
 
     def audit(self, **asked: Any) -> list[dict[str, Any]]:

@@ -209,7 +209,7 @@ def test_cards_are_remembered_by_their_digests(desk: Desk, registry: OpenDesk) -
         "batch_id": answer["batch_id"],
         "disclosed": {"full": issued["discloses"]},
         "possession": "not-proven",
-            "checks": "",
+        "checks": "",
         "supersedes": "run_out",
         "previous": "0" * 64,
         "digest": "d",

@@ -116,7 +116,9 @@ def _rule(outcome: StoredResponse | BaseException | None) -> Rule | None:
 
 
 def everything(url: str) -> list[list[tuple[object, ...]]]:
-    return query(url, *(f"SELECT * FROM {table} ORDER BY {'1' if table == 'domain_proofs' else '1, 2'}" for table in TABLES))
+    return query(
+        url, *(f"SELECT * FROM {table} ORDER BY {'1' if table == 'domain_proofs' else '1, 2'}" for table in TABLES)
+    )
 
 
 def counts(url: str) -> dict[str, int]:

@@ -1,6 +1,5 @@
 """Arguments that every command has in common: profile, swallowed options, standard streams, and confirmation."""
 
-import json
 import os
 import pty
 import select

@@ -129,7 +129,9 @@ def test_a_required_claim_must_be_there(world: World, name: str) -> None:
 @pytest.mark.parametrize("name", sorted((SD_CARD.required | NEVER_SELECTIVE) - {"iss"}))
 def test_a_claim_that_decides_validity_cannot_be_a_disclosure(world: World, name: str) -> None:
     """R-34, R-72, VC-5: shown or withheld, a Holder must not have the choice."""
-    value = world.issuer.claims({"nbf": NOW, "status": {}, "vct#integrity": "x", "aka_vcts": ["x"], "issuer_checks": []})[name]
+    value = world.issuer.claims(
+        {"nbf": NOW, "status": {}, "vct#integrity": "x", "aka_vcts": ["x"], "issuer_checks": []}
+    )[name]
     sealed = seal_claim(name, value)
     claims = {name: REMOVED, "_sd": [digest(sealed)]}
     with raises_rule("claim.not-in-clear", at=f"issuer-jwt/{name}"):
