@@ -204,6 +204,8 @@ def change_statuses(connection: Connection, change: StatusChangeRow) -> int:
         raise Refused(Rule.AGENT_UNKNOWN, _REQUEST.within("agent_id"))
     hidden = postings.change_statuses(connection, change)
     changed = statuses.change_statuses(connection, change)
+    if not (changed or hidden):
+        statuses.check_selected(connection, change)
     ended: list[Row] = []
     if changed and change.after == StatusValue.INVALID:
         ended = end_chains(connection, change.agent_id, change.at)

@@ -51,6 +51,13 @@ def _own(agent_id: str) -> str:
     return agent_id
 
 
+def _object_or_text(card: object) -> object:
+    """One finding at the member itself; the types of a union would each add theirs, at a place of its own."""
+    if not isinstance(card, dict | str):
+        raise PydanticCustomError("dict_type", "an object or a string")
+    return card
+
+
 Given: TypeAlias = Annotated[T | None, BeforeValidator(_given)]
 AgentId: TypeAlias = Annotated[str, StringConstraints(pattern=f"^{AGENT_ID}$"), AfterValidator(_own)]
 Entry: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=MOST_ENTRY)]
@@ -137,7 +144,7 @@ class Interaction(Section):
 class CardGiven(Section):
     """Disclosures of the SD-Cards."""
 
-    card: Given[dict[str, Any] | str] = Field(
+    card: Given[Annotated[dict[str, Any] | str, BeforeValidator(_object_or_text)]] = Field(
         default=None,
         description="A complete agent card. Its name, description and version are those of the request. An AgentCard "
         "may also be a JSON string that contains it (AgentCard draft-00 3).",

@@ -254,24 +254,21 @@ def revoke_all(connection: Connection, agent_id: str, at: int, public_at: int) -
 
 
 def change_statuses(connection: Connection, change: StatusChangeRow) -> int:
-    """Change the statuses of an agent's SD-Cards; how many changed.
-
-    Raises:
-        Refused: ``agent.no-such-cards`` when no unexpired SD-Card is of the Batch or context that the change names.
-    """
-    narrower = []
-    if change.batch_id is not None:
-        narrower.append(cards.c.batch_id == change.batch_id)
-    if change.context is not None:
-        narrower.append(cards.c.context == change.context)
-    entries = _live_entries(connection, change.agent_id, change.at, *narrower)
-    if narrower and not entries:
-        raise _nothing_selected(connection, change)
+    """Change the statuses of an agent's SD-Cards; how many changed."""
+    entries = _live_entries(connection, change.agent_id, change.at, *_selected(change))
     return _set_statuses(connection, entries, change.before, change.after, change.at, change.public_at)
 
 
-def _nothing_selected(connection: Connection, change: StatusChangeRow) -> Refused:
-    """Refuse a name that the agent lacks, and say which it has."""
+def check_selected(connection: Connection, change: StatusChangeRow) -> None:
+    """Check that the agent has an SD-Card of the Batch and context that a change names.
+
+    Raises:
+        Refused: ``agent.no-such-cards``, with those that it has.
+    """
+    live = batches.c.agent_id == change.agent_id, cards.c.expires_at > change.at - EXPIRED_LATELY
+    named = select(cards.c.digest).join(batches).where(*live, *_selected(change)).limit(1)
+    if connection.execute(named).first() is not None:
+        return
     member = cards.c.context if change.batch_id is None else batches.c.batch_id
     newest = (
         select(member)
@@ -283,7 +280,13 @@ def _nothing_selected(connection: Connection, change: StatusChangeRow) -> Refuse
         .limit(_MOST_NAMED)
     )
     found = [str(name) for name in connection.scalars(newest)]
-    return Refused(Rule.AGENT_CARDS, Where(Part.REQUEST, (member.name,)), f"It has: {', '.join(found) or 'none'}.")
+    raise Refused(Rule.AGENT_CARDS, Where(Part.REQUEST, (member.name,)), f"It has: {', '.join(found) or 'none'}.")
+
+
+def _selected(change: StatusChangeRow) -> list[ColumnElement[bool]]:
+    """Select the SD-Cards of the Batch and context that a change names."""
+    named = ((cards.c.batch_id, change.batch_id), (cards.c.context, change.context))
+    return [column == name for column, name in named if name is not None]
 
 
 def _live_entries(connection: Connection, agent_id: str, at: int, *narrower: ColumnElement[bool]) -> list[Entry]:

@@ -98,9 +98,11 @@ def _check_sqlite(file: Path | None) -> None:
     """
     if file is None or not file.exists():
         return
-    with file.open("rb") as opened:
-        head = opened.read(16)
-    if head not in (b"", b"SQLite format 3\0"):
+    start = None
+    if file.is_file():
+        with file.open("rb") as opened:
+            start = opened.read(16)
+    if start not in (b"", b"SQLite format 3\0"):
         raise Misuse(f"{file} is no SQLite database: compare --database-url and SDCARD_DATABASE_URL")
 
 

@@ -1,10 +1,13 @@
 """Bad requests: each gets a clear refusal at its place, and leaves nothing behind."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 
+from issuer_service.agents.schemas import RegistrationRequest, read_section
+from sdcard import Refused
 from sdcard.io.key_files import create_key_file
 from sdcard.jose.keys import PUBLISHED_KEYS
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, findings, jwk, request, request_with_card
@@ -126,7 +129,8 @@ BAD: dict[str, tuple[dict[str, Any], int, list[Expected]]] = {
         [("card.reserved-member", "card/x/y/0/_sd")],
     ),
     "a card of no known format": (request(card={"hello": "world"}), 422, [("card.format", "card")]),
-    "a card that is a text": (request(card=7), 422, [("request.malformed", "request/card")]),
+    "a card in a text that is no JSON": (request(card="card"), 400, [("json.malformed", "card")]),
+    "a card that is a number": ({**request(), "card": 7}, 422, [("request.malformed", "request/card")]),
     "a card that is null": ({**request(), "card": None}, 422, [("request.malformed", "request/card")]),
     "a card with another name and version": (
         request_with_card(name="Another", version="9"),
@@ -300,3 +304,14 @@ def test_a_private_key_of_a_file_is_refused_and_not_repeated(
 
     assert_refused(response, 422, ("key.private", "request/public_key"))
     assert private["d"] not in response.text
+
+
+@pytest.mark.parametrize("value", [7, 1.5, True, [], [[]], {"a": 1}, "x"])
+@pytest.mark.parametrize("name", sorted(RegistrationRequest.model_fields))
+def test_a_member_of_the_wrong_type_is_refused_at_places_of_the_document(name: str, value: object) -> None:
+    """No place names a type of ours."""
+    try:
+        read_section(RegistrationRequest, {**request(), name: value})
+    except Refused as refusal:
+        names = {str(part) for finding in refusal.findings for part in finding.where.path if isinstance(part, str)}
+        assert all(re.fullmatch("[a-z_]+", one) for one in names), names

@@ -311,11 +311,11 @@ def test_a_url_of_no_database_of_ours_is_a_misuse(
 
 
 @pytest.mark.parametrize("what", ["folder", "text"])
-def test_a_database_that_cannot_be_prepared_is_unavailable(tmp_path: Path, what: str) -> None:
+def test_what_is_no_database_is_a_misuse_that_names_it(tmp_path: Path, what: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "text").write_text("this is not a database, though it is long enough to be taken for one " * 20)
 
-    with raises_rule(*UNAVAILABLE):
+    with pytest.raises(Misuse, match=f"{tmp_path}/{what} is no SQLite database"):
         upgrade(f"sqlite+aiosqlite:///{tmp_path}/{what}")
 
 
