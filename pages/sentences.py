@@ -209,7 +209,7 @@ KN-19 | Goals can be measured. | KNO-24
 KN-20 | Boundaries begin with MUST NOT or SHOULD NOT. | KNO-19
 KN-21 | Budgets are within bounds. | KNO-20
 KN-22 | A budget overrides the template, member by member. | KNO-21
-KN-23 | Members of later versions are not in cards of earlier ones. | KNO-22
+KN-23 | A card of an earlier version has no member that a later version added. | KNO-22
 KN-24 | Visibility is by default public. | KNO-23
 KN-25 | Unknown members are kept. | KNO-25
 KN-26 | The persona is not in the A2A projection. | met | sdcard/cards/kno/conversion.py | tests/sdcard/cards/kno/test_conversion.py |
