@@ -52,7 +52,10 @@ def _own(agent_id: str) -> str:
 
 
 def _object_or_text(card: object) -> object:
-    """One finding at the member itself; the types of a union would each add theirs, at a place of its own."""
+    """Check the type at the member itself.
+
+    Each type of a union would add a finding at a place of its own.
+    """
     if not isinstance(card, dict | str):
         raise PydanticCustomError("dict_type", "an object or a string")
     return card

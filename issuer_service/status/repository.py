@@ -260,7 +260,7 @@ def change_statuses(connection: Connection, change: StatusChangeRow) -> int:
 
 
 def check_selected(connection: Connection, change: StatusChangeRow) -> None:
-    """Check that the agent has an SD-Card of the Batch and context that a change names.
+    """Check that the agent has an SD-Card of the named Batch and context.
 
     Raises:
         Refused: ``agent.no-such-cards``, with those that it has.
