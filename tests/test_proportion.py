@@ -191,7 +191,9 @@ def grown(document: JsonObject, name: str, value: JsonValue) -> JsonObject:
 
 
 @pytest.mark.parametrize("what", MADE)
-@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize(
+    "base", ["a2a/1.0", *(pytest.param(one, marks=pytest.mark.slow) for one in BASES if one != "a2a/1.0")]
+)
 def test_reading_planning_and_indexing_a_card_grow_no_faster_than_it(base: str, what: str) -> None:
     document = BASES[base]()
     for name in [*document][:6]:

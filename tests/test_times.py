@@ -108,7 +108,7 @@ COMPARISONS = {
     "sdcard/web/publish.py:_found": NOW,
     "sdcard/cli/policy.py:_not_in_force": SHOWN,
     "issuer_service/cli/token.py:_until": SHOWN,
-    "issuer_service/status/repository.py:check_selected": "looks for the cards of `_live_entries`; lists unexpired ones",
+    "issuer_service/status/repository.py:check_selected": "as `_live_entries`; lists unexpired ones",
 }
 """Functions that compare something with the clock, with how both ends are seen to."""
 FILES = {

@@ -52,10 +52,7 @@ def _own(agent_id: str) -> str:
 
 
 def _object_or_text(card: object) -> object:
-    """Check the type at the member itself.
-
-    Each type of a union would add a finding at a place of its own.
-    """
+    """Check the type here, since a union adds a finding for each of its types."""
     if not isinstance(card, dict | str):
         raise PydanticCustomError("dict_type", "an object or a string")
     return card

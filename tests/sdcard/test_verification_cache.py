@@ -353,6 +353,7 @@ LARGE: dict[str, Callable[[int], list[Disclosure]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("large", LARGE)
 def test_a_full_cache_takes_no_more_memory_than_its_bound(world: World, large: str) -> None:
     bound = 6_000_000

@@ -90,6 +90,7 @@ def test_nothing_goes_before_its_end(populated: Desk) -> None:
     assert populated.rows() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pruned", [one for one in PRUNED if "expires_at" in one.table.c and one.key.primary_key])
 def test_a_row_is_kept_to_the_last_second(populated: Desk, pruned: Pruned) -> None:
     if pruned.table.name == "cards":

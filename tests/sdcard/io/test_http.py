@@ -43,6 +43,10 @@ def said(action: Callable[[], object]) -> str:
     return str(refusal.value.findings[0])
 
 
+WAITING = [pytest.param(one, marks=pytest.mark.slow) if number % 4 else one for number, one in enumerate(FETCHERS)]
+"""For tests that wait until the time ends: the default run has every fourth."""
+
+
 @pytest.fixture(params=FETCHERS)
 def fetcher(request: pytest.FixtureRequest) -> str:
     return str(request.param)
@@ -156,6 +160,7 @@ def test_a_host_without_an_address_is_no_bug(answer: list[str] | Exception) -> N
     assert "fetch.failed" in run("fetch", "https://agent.example/", replace(PUBLIC, resolve=resolve))
 
 
+@pytest.mark.parametrize("fetcher", WAITING, indirect=True)
 def test_a_resolver_that_hangs_takes_no_more_time_than_there_is(fetcher: str) -> None:
     go = threading.Event()
 
@@ -299,6 +304,7 @@ SLOW = {
 
 
 @pytest.mark.parametrize("what", SLOW)
+@pytest.mark.parametrize("fetcher", WAITING, indirect=True)
 def test_time_is_bounded_as_a_whole(fetcher: str, what: str) -> None:
     head, drop = SLOW[what]
     started = time.monotonic()
@@ -309,6 +315,7 @@ def test_time_is_bounded_as_a_whole(fetcher: str, what: str) -> None:
     assert time.monotonic() - started < 5
 
 
+@pytest.mark.parametrize("fetcher", WAITING, indirect=True)
 def test_a_handshake_that_does_not_end_is_bounded_too(fetcher: str) -> None:
     started = time.monotonic()
     with serving(dripping(b"\x16\x03\x03", b"")) as server:
@@ -316,6 +323,7 @@ def test_a_handshake_that_does_not_end_is_bounded_too(fetcher: str) -> None:
     assert time.monotonic() - started < 5
 
 
+@pytest.mark.parametrize("fetcher", WAITING, indirect=True)
 def test_a_connection_is_closed_when_the_time_ends_within_the_handshake(
     fetcher: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -340,6 +340,7 @@ def test_a_registration_shows_what_it_asks_for_and_nothing_withheld(
         check_held(issued, card, how)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("one", "other"), list(itertools.permutations(Treatment, 2)))
 def test_the_random_policies_say_something(one: Treatment, other: Treatment) -> None:
     """Enough of them are read, with every treatment, for the properties above to mean something."""
