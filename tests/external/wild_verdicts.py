@@ -25,7 +25,7 @@ on 55 files from public agent-card addresses. The files are not part of this rep
 `python -m tests.external.wild_verdicts` writes this page, and a test compares it.
 [Decision 0007](decisions/0007-generations.md) explains how the version of a card is detected.
 
-| | ours | a2a-sdk {models} | a2a-sdk {messages} |
+| cards | ours | a2a-sdk {models} | a2a-sdk {messages} |
 |---|---|---|---|
 """
 

@@ -55,6 +55,8 @@ NOT_RUN = {
         "needs a PostgreSQL server of one's own; tests/issuer_service/test_processes.py starts one",
     ("docs/keys.md", "sdcard keys import cards issuer.jwk"):
         "needs files of an older registry; tests/issuer_service/keys/test_service.py has them",
+    ("docs/discovery.md", "sdcard discover --registry http://127.0.0.1:8080 --catalogue"):
+        "needs a registry with a catalogue; tests/sdcard/cli/test_discover.py asks one",
     ("docs/tutorial.md", "python3 -m venv .venv"): "installs from an index; `.ci/run` installs the wheel so",
     ("docs/agent-frameworks.md", "pip install langgraph pydantic-ai-slim 'sdcard[fastapi]' uvicorn"):
         "installs frameworks; tests/external/test_agent_frameworks.py runs both programs",
