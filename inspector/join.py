@@ -19,6 +19,8 @@ SHARED = ("json", "inflate", "ml-dsa", "keys", "sd-jwt", "claims", "status", "tr
 """Modules of the package that the page is made of, each after those that it imports."""
 _TYPES = re.compile(r"/\*\*.*?\*/\s*", re.DOTALL)
 """Comments of the package with its types, which the page does not need."""
+_COMMENT = re.compile(r"^ *//.*\n", re.MULTILINE)
+"""A line that is nothing but a comment."""
 _IMPORT = re.compile(r"^import .*;\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?:class|const|(?:async )?function) (\w+)", re.MULTILINE)
 PAGE = SOURCES.parent / "build" / "inspector.html"
@@ -64,7 +66,7 @@ def _script() -> str:
     constants = [f"const {name} = {_as_script(value)};\n" for name, value in facts.items()]
     modules = [_as_function(name) for name in SHARED]
     parts = [path.read_text(encoding="utf-8") for path in sorted((SOURCES / "script").glob("*.js"))]
-    return '(() => {\n"use strict";\n' + "\n".join((*constants, *modules, *parts)) + "})();\n"
+    return _COMMENT.sub("", '(() => {\n"use strict";\n' + "\n".join((*constants, *modules, *parts)) + "})();\n")
 
 
 def _as_function(name: str) -> str:

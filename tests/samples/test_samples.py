@@ -7,6 +7,7 @@ the folder; with ``and run`` behind the name, it is run as well.
 """
 
 import ast
+import base64
 import contextlib
 import inspect
 import io
@@ -21,6 +22,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from issuer_service.access import TOKEN_PREFIX
+from sdcard.dpop import DPOP_TYP
 from sdcard.encoding import JsonObject
 from sdcard.http_auth import (
     CHALLENGE_HEADER,
@@ -324,6 +327,17 @@ def _agent_headers(block: Block, shell: Shell) -> None:
     assert len(fields) == 4
 
 
+def _bound_requests(block: Block, shell: Shell) -> None:
+    """The headers of a bound token: their scheme, and the first bytes of the proof and of the nonce."""
+    fields = dict(line.split(": ", 1) for line in block.text.splitlines() if ": " in line)
+    if "Authorization" in fields:
+        assert fields["Authorization"] == f"DPoP {TOKEN_PREFIX}…"
+        assert base64.b64decode(fields["DPoP"].replace("…", "")).startswith(f'{{"typ":"{DPOP_TYP}"'.encode())
+    else:
+        assert fields["WWW-Authenticate"] == 'DPoP error="use_dpop_nonce", algs="…"'
+        assert fields["DPoP-Nonce"].startswith("AQAA")
+
+
 def _agent_that_renews(block: Block, shell: Shell) -> None:
     """A part of a program: its calls bind to what they name."""
     calls = {ast.unparse(one.func): one for one in ast.walk(ast.parse(block.text)) if isinstance(one, ast.Call)}
@@ -341,6 +355,7 @@ _COMPARED: dict[tuple[str, str], Callable[[Block, Shell], None]] = {
     ("docs/vectors.md", "json"): _vector,
     ("docs/presenting.md", "http"): _headers,
     ("docs/agent-proof.md", "http"): _agent_headers,
+    ("docs/bound-tokens.md", "http"): _bound_requests,
     ("docs/lifecycle.md", "py"): _agent_that_renews,
 }
 """What is no program → what it is compared with."""
