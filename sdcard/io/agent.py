@@ -115,6 +115,7 @@ class Agent:
         key: str | Path | Signer | None = None,
         registry: "Registry | None" = None,
         agent_id: str = "",
+        changed: Callable[[Mapping[str, ShownCard]], None] | None = None,
     ) -> "Agent":
         """Make an agent from the folder that ``sdcard register --out`` wrote.
 
@@ -123,6 +124,7 @@ class Agent:
             key: the file of the private key, or a signer. By default, ``agent.jwk`` in the folder or beside it.
             registry: renews the SD-Cards. Without it, another process has to renew them in the folder.
             agent_id: the agent's id at the registry.
+            changed: publishes the SD-Cards: now, and again whenever there are new ones.
 
         Raises:
             Refused: for a malformed trust document or key.
@@ -133,7 +135,8 @@ class Agent:
         signer = key if key is not None and not isinstance(key, str | Path) else _load_key(folder, key)
         if registry is not None and not agent_id:
             raise Misuse("a registry renews an agent by its id: agent_id=")
-        return cls(CardFolder(folder, signer.public_key, clock, registry, agent_id), signer, clock, random.random)
+        cards = CardFolder(folder, signer.public_key, clock, registry, agent_id)
+        return cls(cards, signer, clock, random.random, changed)
 
     @property
     def shown(self) -> Mapping[str, ShownCard]:

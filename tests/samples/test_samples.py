@@ -6,10 +6,8 @@ A block ``text`` is what the sample before it printed, or all of its language si
 the folder; with ``and run`` behind the name, it is run as well.
 """
 
-import ast
 import base64
 import contextlib
-import inspect
 import io
 import json
 import shutil
@@ -34,8 +32,6 @@ from sdcard.http_auth import (
     parse_credentials,
     parse_proof,
 )
-from sdcard.io.agent import Agent, CardFolder
-from sdcard.io.registry_client import Registry
 from sdcard.key_binding import AGENT_NONCE
 from sdcard.policy.document import parse_policy
 from sdcard.possession import POSSESSION_TYP
@@ -164,6 +160,7 @@ def test_the_samples_of_the_page_run(page: str, shell: Shell, world: World, monk
     samples = _samples(page)
     monkeypatch.chdir(shell.folder)
     monkeypatch.setenv("REGISTRY", shell.registry)
+    monkeypatch.setenv("SDCARD_TOKEN", shell.exported("SDCARD_TOKEN"))
     names = _given(world)
     out = _Printed()
     for block in samples:
@@ -338,15 +335,6 @@ def _bound_requests(block: Block, shell: Shell) -> None:
         assert fields["DPoP-Nonce"].startswith("AQAA")
 
 
-def _agent_that_renews(block: Block, shell: Shell) -> None:
-    """A part of a program: its calls bind to what they name."""
-    calls = {ast.unparse(one.func): one for one in ast.walk(ast.parse(block.text)) if isinstance(one, ast.Call)}
-    for made in (CardFolder, Agent, Registry):
-        call = calls[made.__name__]
-        keywords = {one.arg: None for one in call.keywords if one.arg}
-        inspect.signature(made).bind(*call.args, **keywords)
-
-
 _COMPARED: dict[tuple[str, str], Callable[[Block, Shell], None]] = {
     ("docs/cli.md", "toml"): _profile,
     ("docs/discovery.md", "json"): _discovery,
@@ -356,6 +344,5 @@ _COMPARED: dict[tuple[str, str], Callable[[Block, Shell], None]] = {
     ("docs/presenting.md", "http"): _headers,
     ("docs/agent-proof.md", "http"): _agent_headers,
     ("docs/bound-tokens.md", "http"): _bound_requests,
-    ("docs/lifecycle.md", "py"): _agent_that_renews,
 }
 """What is no program → what it is compared with."""

@@ -404,6 +404,16 @@ def test_the_key_may_lie_in_the_folder_or_be_a_signer(world: World, cards: Path)
         Agent.from_folder(cards)
 
 
+def test_the_cards_of_a_folder_are_published_when_the_agent_is_made(cards: Path) -> None:
+    published: list[Mapping[str, ShownCard]] = []
+
+    agent = Agent.from_folder(cards, changed=published.append)
+    agent.step()
+
+    assert published == [agent.shown]
+    assert published[0].keys() == set(CONTEXTS)
+
+
 def test_a_key_that_others_read_and_a_folder_that_is_not_there_are_refused(cards: Path) -> None:
     (cards.parent / "agent.jwk").chmod(0o644)
     with pytest.raises(Misuse, match="chmod"):
