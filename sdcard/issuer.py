@@ -30,15 +30,10 @@ from sdcard.status_list import StatusReference
 
 AGENT_ID = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
 """The pattern of an agent's id, which ``sub`` has after ``agent:``."""
-
-_AGENT_ID = re.compile(AGENT_ID)
-_URL = re.compile(r"https?://[^\s/?#]+[^\s]*")
-
 _OTHER_KEY = "the signer does not hold the Issuer's key"
+_AGENT_ID, _URL = re.compile(AGENT_ID), re.compile(r"https?://[^\s/?#]+[^\s]*")
 DAY = 86_400
-DEFAULT_LIFETIME = ISSUING_STEP
-MAX_LIFETIME = 90 * DAY
-MAX_STEP = 30 * DAY
+DEFAULT_LIFETIME, MAX_LIFETIME, MAX_STEP = ISSUING_STEP, 90 * DAY, 30 * DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,25 +310,26 @@ def prepare_batch(
     plans: Sequence[DisclosurePlan],
     *,
     agent_id: str | Sequence[str],
-    holder_keys: Sequence[PublicKey],
+    holder_keys: Sequence[PublicKey] | Sequence[Sequence[PublicKey]],
     validity: Validity,
     salts: SaltSource,
     statuses: Sequence[StatusReference] = (),
     checks: tuple[str, ...] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> tuple[PreparedSdCard, ...]:
-    """Prepare one SD-Card for each plan and Holder key, in this order.
+    """Prepare one SD-Card for each plan and each of its Holder keys, in this order.
 
     Each has its own salts (R-36). Other arguments are as in ``prepare_sd_card``.
 
     Args:
         agent_id: one for all SD-Cards, or one for each: a pairwise id for a context or SD-Card.
+        holder_keys: for all plans, or a list for each, so that contexts share no key.
         statuses: one for each SD-Card, all different; or none without a status list.
         checks: the same for all SD-Cards, so that they tell no context.
 
     Raises:
         Refused: ``key.repeated``, at the number of the second key, because a key identifies its Holder (RFC 9901 10.1).
-        Misuse: for the wrong number of statuses or ids, or equal statuses (TSL-20).
+        Misuse: for the wrong number of statuses, ids or lists of keys, or equal statuses (TSL-20).
     """
     return _prepared(issuer, _orders(plans, agent_id, holder_keys, validity, statuses), salts, checks, limits)
 
@@ -344,7 +340,7 @@ def issue_batch(
     signer: Signer,
     *,
     agent_id: str | Sequence[str],
-    holder_keys: Sequence[PublicKey],
+    holder_keys: Sequence[PublicKey] | Sequence[Sequence[PublicKey]],
     validity: Validity,
     salts: SaltSource,
     statuses: Sequence[StatusReference] = (),
@@ -370,17 +366,21 @@ def issue_batch(
 def _orders(
     plans: Sequence[DisclosurePlan],
     agent_id: str | Sequence[str],
-    holder_keys: Sequence[PublicKey],
+    holder_keys: Sequence[PublicKey] | Sequence[Sequence[PublicKey]],
     validity: Validity,
     statuses: Sequence[StatusReference],
 ) -> list[_Order]:
     """Return the orders of a Batch."""
-    seen: set[str] = set()
-    for number, key in enumerate(holder_keys):
-        if key.thumbprint in seen:
-            raise Refused(Rule.KEY_REPEATED, Where(Part.KEY, (number,)))
-        seen.add(key.thumbprint)
-    pairs = [(plan, key) for plan in plans for key in holder_keys]
+    shared = [one for one in holder_keys if isinstance(one, PublicKey)]
+    lists = [one for one in holder_keys if not isinstance(one, PublicKey)] or [shared] * len(plans)
+    if len(lists) != len(plans) or len(shared) not in (0, len(holder_keys)):
+        raise Misuse("a Batch has Holder keys for all its plans, or a list of keys for each")
+    for keys in lists:
+        first = {key: number for number, key in reversed(list(enumerate(keys)))}
+        for number, key in enumerate(keys):
+            if first[key] < number:
+                raise Refused(Rule.KEY_REPEATED, Where(Part.KEY, (number,)))
+    pairs = [(plan, key) for plan, keys in zip(plans, lists, strict=True) for key in keys]
     if statuses and not len(statuses) == len(set(statuses)) == len(pairs):
         raise Misuse("each SD-Card of a Batch has a status of its own")
     ids = [agent_id] * len(pairs) if isinstance(agent_id, str) else agent_id

@@ -85,20 +85,20 @@ def discovery_rows(registration: Registration, decided: str, step: int, per: Sub
     If two plans have the same audience, the first is used.
 
     Args:
-        registration: the request. SD-Cards for discovery are bound to its first key. With pairwise subjects each
-            context has its own key while keys last, so that no key links contexts.
+        registration: the request. SD-Cards for discovery are bound to the first key of their context. With pairwise
+            subjects each context has its own key while keys last, so that no key links contexts.
         decided: see ``DiscoveryRow.decided_by``.
         step: the step in seconds on which SD-Cards end.
         per: the scope of an agent's ``sub``: the agent, a context or an SD-Card.
     """
     rows: dict[Audience, DiscoveryRow] = {}
-    keys = registration.keys if per is not SubjectPer.AGENT else registration.keys[:1]
-    for number, (plan, disclose) in enumerate(zip(registration.plans, registration.disclose, strict=True)):
+    of_plans = zip(registration.plans, registration.disclose, registration.holders, strict=True)
+    for number, (plan, disclose, holders) in enumerate(of_plans):
         row = DiscoveryRow(
             audience=Audience(plan.context, plan.agreement.partner if plan.agreement else ""),
             terms=as_texts(terms_of(plan, registration.card.format)),
             disclose=disclose,
-            holder_key=dict(keys[number % len(keys)].key.to_jwk()),
+            holder_key=dict(holders[0 if per is SubjectPer.AGENT else number % len(holders)].to_jwk()),
             until=plan.agreement.last_end(step) if plan.agreement else None,
             decided_by=decided,
         )

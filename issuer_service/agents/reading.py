@@ -94,6 +94,7 @@ class Registration:
         card: its card.
         keys: the Holder keys, one or more, all different.
         plans: one for each context and partner, all different.
+        holders: the keys of each plan.
         disclose: the request's list for each plan, if any.
         findings: warnings and notes about the card.
         interaction_id: for the audit record.
@@ -106,6 +107,7 @@ class Registration:
     card: Card = field(repr=False)
     keys: tuple[HolderKey, ...]
     plans: tuple[DisclosurePlan, ...] = field(repr=False)
+    holders: tuple[tuple[PublicKey, ...], ...]
     disclose: tuple[tuple[str, ...] | None, ...]
     findings: tuple[Finding, ...]
     contexts: JsonValue = field(repr=False)
@@ -151,12 +153,15 @@ def read_request(document: JsonObject, terms: Terms) -> Registration:
     keys = found.attempt(_read_keys, document, terms)
     card = found.attempt(_read_card, document, identity, terms)
     plans = found.attempt(_read_plans, document, card, terms)
+    holders = found.attempt(_read_holders, document, keys) if plans and keys else ()
     nonce = found.attempt(_read_proofs, document, identity, keys, terms)
     superseding = found.attempt(read_section, Superseding, document)
     interaction = found.attempt(read_section, Interaction, document)
     found.attempt(check_no_others, document)
     found.close()
     if identity is None or keys is None or card is None or plans is None or superseding is None or interaction is None:
+        raise AssertionError("what is missing was refused")
+    if holders is None:
         raise AssertionError("what is missing was refused")
     notes = tuple(note for number, plan in enumerate(plans) for note in _notes(plan, document, number))
     lists = [one.disclose for one in read_section(Contexts, document).disclosure_contexts]
@@ -165,6 +170,7 @@ def read_request(document: JsonObject, terms: Terms) -> Registration:
         card=card,
         keys=keys,
         plans=plans,
+        holders=holders,
         disclose=tuple(None if one is None else tuple(one) for one in lists),
         findings=card.findings + notes,
         contexts=document["disclosure_contexts"],
@@ -199,6 +205,28 @@ def _read_key(jwk: Mapping[str, Any], where: Where, terms: Terms) -> HolderKey:
     if key.thumbprint in terms.issuer_keys:
         raise Refused(Rule.KEY_BOUND_ELSEWHERE, where, "This is a key of the registry's own.")
     return HolderKey(key, where)
+
+
+def _read_holders(document: Mapping[str, Any], keys: Sequence[HolderKey]) -> tuple[tuple[PublicKey, ...], ...]:
+    """Return the keys of each context: those that it names, or all."""
+    asked = [one.keys for one in read_section(Contexts, document).disclosure_contexts]
+    wrong = [
+        Finding(
+            Rule.REQUEST, _CONTEXTS.within(number, "keys", at), "Name each key once, by its position in public_keys."
+        )
+        for number, places in enumerate(asked)
+        for at, place in enumerate(places or ())
+        if place >= len(keys) or place in (places or ())[:at]
+    ]
+    named = {place for places in asked for place in (range(len(keys)) if places is None else places)}
+    wrong += [
+        Finding(Rule.REQUEST, holder.where, "No context has this key.")
+        for place, holder in enumerate(keys)
+        if place not in named
+    ]
+    if wrong:
+        raise Refused.because(wrong)
+    return tuple(tuple(keys[place].key for place in places or range(len(keys))) for places in asked)
 
 
 def _read_proofs(

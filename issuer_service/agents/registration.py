@@ -169,7 +169,7 @@ async def issue(
         keys = await container.keys.current()
         at_once = _is_small(registration, container.bounds) and isinstance(keys.signer(KeyUse.CARDS), InMemorySigner)
         async with nullcontext() if at_once else container.turns.of(caller.subject):
-            count = len(registration.plans) * len(registration.keys)
+            count = sum(map(len, registration.holders))
             statuses = await free_statuses(container.database, count, container.salts, int(now))
             make = partial(issue_batch, container, keys, subjects, caller, registration, change, statuses, now)
             row, answer = make() if at_once else await asyncio.to_thread(make)
@@ -221,8 +221,12 @@ def issue_batch(
         Issuer(container.issuer_url, signer.public_key),
         registration.plans,
         signer,
-        agent_id=[subjects.id_of(registration.agent_id, one) for one in audiences for _ in registration.keys],
-        holder_keys=[holder.key for holder in registration.keys],
+        agent_id=[
+            subjects.id_of(registration.agent_id, one)
+            for one, holders in zip(audiences, registration.holders, strict=True)
+            for _ in holders
+        ],
+        holder_keys=registration.holders,
         validity=rounded_validity(now, container.lifetime),
         salts=container.salts,
         statuses=[StatusReference(list_uri(container, entry.list_id), entry.index) for entry in statuses],
@@ -282,8 +286,9 @@ def _is_small(registration: Registration, bounds: Bounds) -> bool:
 
 def _work_of(registration: Registration) -> tuple[int, int, int]:
     """Count SD-Cards of a Batch, Disclosures at most, and bytes of cards."""
-    keys, cards = len(registration.keys), len(registration.keys) * len(registration.plans)
-    disclosures = keys * sum(len(plan.places) for plan in registration.plans)
+    counts = [len(keys) for keys in registration.holders]
+    cards = sum(counts)
+    disclosures = sum(count * len(plan.places) for count, plan in zip(counts, registration.plans, strict=True))
     return cards, disclosures, cards * len(encode_json(registration.card.document))
 
 
@@ -295,7 +300,7 @@ def _told_by(refusal: Refused, registration: Registration) -> int:
 
 
 def _answer(registration: Registration, batch_id: str, cards: Sequence[SdCard]) -> Registered:
-    plans = [plan for plan in registration.plans for _ in registration.keys]
+    plans = [plan for plan, keys in zip(registration.plans, registration.holders, strict=True) for _ in keys]
     return Registered(
         agent_id=registration.agent_id,
         sub=f"agent:{registration.agent_id}",

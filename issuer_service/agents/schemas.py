@@ -21,15 +21,11 @@ from sdcard.rules import Rule
 
 REQUEST = Where(Part.REQUEST)
 
-MOST_KEYS = 64
-MOST_CONTEXTS = 16
-MOST_ENTRIES = 64
-MOST_ENTRY = 256
-MOST_PARTNER = 256
+MOST_KEYS, MOST_CONTEXTS, MOST_ENTRIES = 64, 16, 64
+MOST_ENTRY = MOST_PARTNER = 256
 """Reading an unknown entry costs a search for the nearest known name."""
 _MOST_NAME = 64
 """A member with a longer name is not named in a place."""
-
 S = TypeVar("S", bound="Section")
 T = TypeVar("T")
 
@@ -110,7 +106,9 @@ class HolderKeys(Section):
     """Keys to bind the SD-Cards to."""
 
     public_key: Given[Jwk] = Field(default=None, description="A public JWK; or `public_keys`.")
-    public_keys: Given[Jwks] = Field(default=None, description="Several; each context gets an SD-Card for each.")
+    public_keys: Given[Jwks] = Field(
+        default=None, description="Several; a context gets an SD-Card for each, or for those in its `keys`."
+    )
 
 
 class ContextRequested(Section):
@@ -124,6 +122,10 @@ class ContextRequested(Section):
         default=None,
         description="For `federation` alone: whom it is for, by issuer URL or token subject. It shows what the "
         "agreement lists, or without one in force what `public` shows.",
+    )
+    keys: Given[Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1, max_length=MOST_KEYS)]] = Field(
+        default=None,
+        description="Positions in `public_keys`, from 0, of the keys for this context alone; by default all.",
     )
 
 

@@ -248,7 +248,7 @@ def _story(address: str, token: str) -> tuple[list[ContextResult], list[AttackRe
         "card": card.document,
     }
     issuers, _ = registry.issuer()
-    answer = registry.register(body, CONTEXTS, [holder.public_key.thumbprint])
+    answer = registry.register(body, [(context, holder.public_key.thumbprint) for context in CONTEXTS])
     acceptance = Acceptance(issuers=issuers)
     held = {
         one.context: accept_sd_card(one.sd_card, acceptance, holder.public_key, clock.now()) for one in answer.cards

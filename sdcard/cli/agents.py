@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -31,6 +32,7 @@ from sdcard.cli.options import (
 from sdcard.cli.output import console, print_json, print_result, printable, read_bytes, show_instant, table
 from sdcard.encoding import JsonObject, JsonValue
 from sdcard.errors import Misuse, Part, Refused
+from sdcard.io.registry_answers import read_asked
 from sdcard.io.system import SystemClock
 from sdcard.jose.jws import Signer
 from sdcard.jose.keys import PublicKey
@@ -51,7 +53,13 @@ def register(
     ],
     registry: RegistryAddress,
     agent_id: Annotated[str, typer.Option(callback=read_agent_id, help="The agent's id at the registry.")],
-    key: KeyFiles,
+    key: Annotated[
+        list[str],
+        typer.Option(
+            metavar="[CONTEXT=]FILE",
+            help="A private JWK of the agent's (repeatable), for all contexts or for one; stays here.",
+        ),
+    ],
     context: Annotated[
         list[str], typer.Option(autocompletion=complete_contexts, help="CONTEXT, or CONTEXT=ENTRY,ENTRY (repeatable).")
     ],
@@ -65,25 +73,22 @@ def register(
     as_json: AsJson = False,
 ) -> None:
     """Register an agent card and keep the SD-Cards."""
-    from sdcard.io.key_files import load_signer
-
-    signers = [load_signer(file) for file in key]
-    keys = [signer.public_key for signer in signers]
     contexts = [_context(text, partner) for text in context]
+    signers = _add_keys(contexts, key)
+    keys = [signer.public_key for signer in signers]
     if partner is not None and not any("partner" in one for one in contexts):
         raise Misuse("--partner is for the context federation, which was not asked for")
     body = _body(read_bytes(card, Part.CARD), agent_id, keys, contexts)
     confirm_superseding(supersedes, agent_id, yes)
-    files = card_files([one["context"] for one in contexts], keys, out)
+    asked = read_asked({**body, "key_thumbprints": [one.thumbprint for one in keys]})
+    cards = asked.cards(asked.thumbprints)
+    files = card_files(cards, keys, out)
     client = connect(registry, token_file)
     wait_until_ready(client, timeout)
     issuers, trust = client.issuer(issuer)
     trust_file = write_trust(out, trust)
-    asked = list(dict.fromkeys(place.context for place in files))
     proofs = prove_keys(client, issuers, agent_id, signers)
-    answer = client.register(
-        {**body, "proofs": proofs, "supersedes": supersedes}, asked, [one.thumbprint for one in keys]
-    )
+    answer = client.register({**body, "proofs": proofs, "supersedes": supersedes}, cards)
     save_cards(answer, files, issuers, trust_file, supersedes, as_json)
 
 
@@ -100,6 +105,27 @@ def _context(text: str, partner: str | None) -> dict[str, Any]:
     name, equals, entries = text.partition("=")
     whom = {"partner": partner} if partner is not None and name == FEDERATION.name else {}
     return {"context": name, **({"disclose": entries.split(",")} if equals else {}), **whom}
+
+
+def _add_keys(contexts: list[dict[str, Any]], given: Sequence[str]) -> list[Signer]:
+    """Name the keys of each context, if they differ, and return all keys."""
+    from sdcard.io.key_files import load_signer
+
+    names = [one["context"] for one in contexts]
+    of_files: dict[str, list[str | None]] = {}
+    for text in given:
+        name, equals, file = text.partition("=")
+        is_own = bool(equals) and not Path(text).exists()
+        if is_own and name not in names:
+            raise Misuse(f"--key names the context {printable(name)}, which --context does not")
+        of_files.setdefault(file if is_own else text, []).append(name if is_own else None)
+    if any(name is not None for owners in of_files.values() for name in owners):
+        for one in contexts:
+            own = [number for number, owners in enumerate(of_files.values()) if one["context"] in owners]
+            one["keys"] = own or [number for number, owners in enumerate(of_files.values()) if None in owners]
+            if not one["keys"]:
+                raise Misuse(f"--key gives none for the context {printable(one['context'])}")
+    return [load_signer(Path(file)) for file in of_files]
 
 
 def _body(data: bytes, agent_id: str, keys: Sequence[PublicKey], contexts: Sequence[dict[str, Any]]) -> JsonObject:
@@ -246,13 +272,13 @@ def renew(
         print_result(as_json, {"agent_id": agent, "renewed": False}, told)
         return
     issuers, trust = client.issuer(issuer)
-    contexts, thumbprints = client.asked(agent)
-    if set(thumbprints) != {one.thumbprint for one in keys}:
+    asked = client.asked(agent)
+    if set(asked.thumbprints) != {one.thumbprint for one in keys}:
         raise Misuse("--key gives other keys than the agent's; to bind it to others: sdcard agents change-keys")
-    keys.sort(key=lambda one: thumbprints.index(one.thumbprint))
-    files = card_files(contexts, keys, out)
+    cards = asked.cards(asked.thumbprints)
+    files = card_files(cards, keys, out)
     trust_file = write_trust(out, trust)
-    answer = client.renew(agent, supersedes, contexts, thumbprints)
+    answer = client.renew(agent, supersedes, cards)
     save_cards(answer, files, issuers, trust_file, supersedes, as_json)
 
 
@@ -292,15 +318,15 @@ def change_keys(
     confirm_superseding(supersedes, agent, yes)
     client = connect(registry, token_file)
     issuers, trust = client.issuer(issuer)
-    contexts, _ = client.asked(agent)
-    files = card_files(contexts, keys, out)
+    cards = client.asked(agent).cards([one.thumbprint for one in keys])
+    files = card_files(cards, keys, out)
     trust_file = write_trust(out, trust)
     body: JsonObject = {
         "public_keys": [dict(one.to_jwk()) for one in keys],
         "proofs": prove_keys(client, issuers, agent, signers),
         "supersedes": supersedes,
     }
-    answer = client.change_keys(agent, body, contexts, [one.thumbprint for one in keys])
+    answer = client.change_keys(agent, body, cards)
     save_cards(answer, files, issuers, trust_file, supersedes, as_json)
 
 

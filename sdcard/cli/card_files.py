@@ -40,20 +40,27 @@ class CardFile:
     file: Path
 
 
-def card_files(contexts: Sequence[str], keys: Sequence[PublicKey], out: Path) -> list[CardFile]:
-    """Choose a file for each SD-Card, before the registry issues anything."""
-    if len(set(contexts)) < len(contexts):
+def card_files(cards: Sequence[tuple[str, str]], keys: Sequence[PublicKey], out: Path) -> list[CardFile]:
+    """Choose a file for each SD-Card, before the registry issues anything.
+
+    Args:
+        cards: context and key thumbprint of each.
+        keys: the agent's keys.
+        out: the folder.
+    """
+    if len(set(cards)) < len(cards):
         raise Misuse("the agent has one context for several partners; ask the registry over HTTP")
     if out.exists() and not out.is_dir():
         raise Misuse(f"{out} is a file: --out names a folder for the SD-Cards and trust.json")
     out.mkdir(mode=0o700, parents=True, exist_ok=True)
     files = []
-    for context in contexts:
-        for number, key in enumerate(keys):
-            file = out / f"{context}{f'-{number}' if len(keys) > 1 else ''}.sd-card"
-            if file.parent != out or file.is_dir():
-                raise Misuse(f"no file for the context can be kept in {out}")
-            files.append(CardFile(context, key, file))
+    named, of_contexts = {key.thumbprint: key for key in keys}, [context for context, _ in cards]
+    for at, (context, thumbprint) in enumerate(cards):
+        number = f"-{of_contexts[:at].count(context)}" if of_contexts.count(context) > 1 else ""
+        file = out / f"{context}{number}.sd-card"
+        if file.parent != out or file.is_dir():
+            raise Misuse(f"no file for the context can be kept in {out}")
+        files.append(CardFile(context, named[thumbprint], file))
     return files
 
 

@@ -322,11 +322,12 @@ class CardFolder:
             if self._registry is None:
                 raise Misuse("this folder has no registry to renew its SD-Cards")
             issuers, trust = self._registry.issuer(self._issuer)
-            contexts, thumbprints = self._registry.asked(self._agent_id)
-            if thumbprints != [self._key.thumbprint] or len(set(contexts)) < len(contexts):
+            asked = self._registry.asked(self._agent_id)
+            expected = asked.cards(asked.thumbprints)
+            if asked.thumbprints != (self._key.thumbprint,) or len(set(expected)) < len(expected):
                 raise Misuse("an agent with several keys or partners is renewed with `sdcard agents renew`")
-            answer = self._registry.renew(self._agent_id, "run_out", contexts, thumbprints)
-            texts = {context: one.sd_card for context, one in zip(contexts, answer.cards, strict=True)}
+            answer = self._registry.renew(self._agent_id, "run_out", expected)
+            texts = {one.context: one.sd_card for one in answer.cards}
             cards = {context: self._accept(text, issuers) for context, text in texts.items()}
             write_private_file(self._folder / "trust.json", encode_json(trust) + b"\n")
             for context, text in texts.items():

@@ -6,7 +6,7 @@ left out and reported; a list with only malformed entries is ``Misuse``.
 
 import logging
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -59,6 +59,33 @@ class ListedAgent:
     card_format: str
     updated_at: int
     expires_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The SD-Cards that a renewal of an agent will issue.
+
+    Attributes:
+        contexts: each context, with the positions of its keys; None for all keys.
+        thumbprints: the agent's keys.
+    """
+
+    contexts: tuple[tuple[str, tuple[int, ...] | None], ...]
+    thumbprints: tuple[str, ...]
+
+    def cards(self, thumbprints: Sequence[str]) -> list[tuple[str, str]]:
+        """Return context and key of each SD-Card that is bound to one of these keys.
+
+        Raises:
+            Misuse: for fewer keys than the contexts have.
+        """
+        every = range(len(thumbprints))
+        pairs = [(name, place) for name, places in self.contexts for place in (every if places is None else places)]
+        if any(place not in every for _, place in pairs):
+            raise Misuse(
+                f"contexts of the agent have keys of their own: name all {len(self.thumbprints)}, in their order"
+            )
+        return [(name, thumbprints[place]) for name, place in pairs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +157,18 @@ def read_listed(one: Any) -> ListedAgent:
         updated_at=as_count(one["updated_at"]),
         expires_at=None if one["expires_at"] is None else as_count(one["expires_at"]),
     )
+
+
+def read_asked(known: Any) -> Asked:
+    """Read what is remembered of an agent's registration."""
+    thumbprints = tuple(as_text(one) for one in as_list(known["key_thumbprints"]))
+    contexts = tuple(
+        (as_text(one["context"]), tuple(map(as_count, as_list(one["keys"]))) if "keys" in one else None)
+        for one in as_list(known["disclosure_contexts"])
+    )
+    asked = Asked(contexts, thumbprints)
+    asked.cards(thumbprints)
+    return asked
 
 
 def read_discovered(answer: Any, most: int) -> Discovered:

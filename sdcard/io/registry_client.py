@@ -17,17 +17,18 @@ from sdcard.dpop import create_dpop_proof
 from sdcard.encoding import JsonObject, encode_json, parse_json_object
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.io.registry_answers import (
+    Asked,
     Discovered,
     ListedAgent,
     Registered,
     StatusesChanged,
     as_count,
-    as_list,
     as_text,
     documented,
     log_left_out,
     log_token_end,
     not_a_registry,
+    read_asked,
     read_discovered,
     read_entries,
     read_listed,
@@ -114,17 +115,20 @@ class Registry:
                     told = True
             time.sleep(_PAUSE)
 
-    def register(self, body: JsonObject, contexts: Sequence[str], thumbprints: Sequence[str]) -> Registered:
+    def register(self, body: JsonObject, expected: Sequence[tuple[str, str]]) -> Registered:
         """``POST /agents/register``.
 
-        The response must hold an SD-Card for each context and key, in this order. With its Idempotency-Key, the request
-        is retried after a broken connection and executed once.
+        With its Idempotency-Key, the request is retried after a broken connection and executed once.
+
+        Args:
+            body: the request.
+            expected: context and key thumbprint of each SD-Card that the response must hold, in this order.
 
         Raises:
             Refused: with the registry's findings.
             Misuse: when it cannot be reached, or its response is malformed.
         """
-        return self._issue("/agents/register", body, contexts, thumbprints)
+        return self._issue("/agents/register", body, expected)
 
     def nonce(self) -> str:
         """``POST /nonces``: a nonce for ``prove_possession``.
@@ -136,23 +140,21 @@ class Registry:
         with documented():
             return as_text(answer["nonce"])
 
-    def renew(self, agent_id: str, supersedes: str, contexts: Sequence[str], thumbprints: Sequence[str]) -> Registered:
+    def renew(self, agent_id: str, supersedes: str, expected: Sequence[tuple[str, str]]) -> Registered:
         """``POST /agents/{agent_id}/renew``. ``supersedes`` is ``revoke`` or ``run_out``.
 
         Raises:
             Refused, Misuse: as for ``register``.
         """
-        return self._issue(f"{_agent(agent_id)}/renew", {"supersedes": supersedes}, contexts, thumbprints)
+        return self._issue(f"{_agent(agent_id)}/renew", {"supersedes": supersedes}, expected)
 
-    def change_keys(
-        self, agent_id: str, body: JsonObject, contexts: Sequence[str], thumbprints: Sequence[str]
-    ) -> Registered:
+    def change_keys(self, agent_id: str, body: JsonObject, expected: Sequence[tuple[str, str]]) -> Registered:
         """``POST /agents/{agent_id}/keys``.
 
         Raises:
             Refused, Misuse: as for ``register``.
         """
-        return self._issue(f"{_agent(agent_id)}/keys", body, contexts, thumbprints)
+        return self._issue(f"{_agent(agent_id)}/keys", body, expected)
 
     def agents(self, leave_out: Callable[[str], None] | None = None) -> Iterator[ListedAgent]:
         """``GET /agents``: the caller's agents, page after page.
@@ -189,8 +191,8 @@ class Registry:
         """``GET /agents/{agent_id}/domains``, with the refusals of ``agent``."""
         return self._call("GET", f"{_agent(agent_id)}/domains", 200)
 
-    def asked(self, agent_id: str) -> tuple[list[str], list[str]]:
-        """Return the contexts and key thumbprints of a renewal, in its order.
+    def asked(self, agent_id: str) -> Asked:
+        """Return the contexts and keys of a renewal, in its order.
 
         Raises:
             Refused: also ``agent.not-renewable`` for an agent of an old registry version that did not store them.
@@ -200,8 +202,7 @@ class Registry:
         if known.get("disclosure_contexts", ...) is None:
             raise Refused(Rule.AGENT_NOT_RENEWABLE, Where(Part.REQUEST, ("agent_id",)))
         with documented():
-            contexts = [as_text(one["context"]) for one in as_list(known["disclosure_contexts"])]
-            return contexts, [as_text(one) for one in as_list(known["key_thumbprints"])]
+            return read_asked(known)
 
     def delete(self, agent_id: str) -> int:
         """``DELETE /agents/{agent_id}``; return the number of revoked SD-Cards.
@@ -278,12 +279,11 @@ class Registry:
         with documented():
             return StatusesChanged(as_count(answer["changed"]), as_count(answer["public_at"]))
 
-    def _issue(self, path: str, body: JsonObject, contexts: Sequence[str], thumbprints: Sequence[str]) -> Registered:
+    def _issue(self, path: str, body: JsonObject, expected: Sequence[tuple[str, str]]) -> Registered:
         answer = self._call("POST", path, 201, encode_json(body), secrets.token_urlsafe(24))
         with documented():
             registered = read_registered(answer)
-        asked = [(context, thumbprint) for context in contexts for thumbprint in thumbprints]
-        if [(one.context, one.key_thumbprint) for one in registered.cards] != asked:
+        if [(one.context, one.key_thumbprint) for one in registered.cards] != list(expected):
             raise Misuse("the registry's answer has other SD-Cards than were asked for")
         return registered
 

@@ -337,6 +337,25 @@ def test_a_batch_has_a_card_for_each_context_and_key(world: World) -> None:
     ]
 
 
+def own_keys(world: World, *lists: Any) -> list[tuple[str, PublicKey]]:
+    plans = [world.issuer.plan(context) for context in ("public", "full")]
+    cards = prepare_batch(
+        world.issuer.issuer, plans, agent_id=AGENT_ID, holder_keys=lists, validity=VALIDITY, salts=world.salts
+    )
+    return [(card.context, card.holder_key) for card in cards]
+
+
+def test_contexts_of_a_batch_may_have_keys_of_their_own(world: World) -> None:
+    one, two, three = (key(number).public_key for number in (5, 6, 7))
+    assert own_keys(world, [two], [one, three]) == [("public", two), ("full", one), ("full", three)]
+    assert own_keys(world, [one], [one]) == [("public", one), ("full", one)]
+    with raises_rule("key.repeated", at="key/1"):
+        own_keys(world, [two], [one, one])
+    for wrong in (([one],), ([one], [two], [three]), (one, [two]), ([one], two)):
+        with pytest.raises(Misuse):
+            own_keys(world, *wrong)
+
+
 def test_cards_of_a_batch_share_no_salt_digest_or_disclosure(world: World) -> None:
     cards = batch(world, ("full", "internal"), 5, 6, 7)
     disclosures = [one for card in cards for one in card.disclosures]

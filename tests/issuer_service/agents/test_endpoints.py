@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,12 +12,13 @@ from sdcard import present as present_card
 from sdcard.encoding import JsonObject
 from sdcard.errors import Part, Where
 from sdcard.holder import disclose
+from sdcard.jose.jws import Signer
 from sdcard.trust import parse_key_set
 from tests.issuer_service.desk import HOLDER, Desk, OpenDesk, assert_refused, jwk, request, request_with_card
 from tests.sdcard.cards.a2a.signed import TRUSTED, signature, signed
 from tests.sdcard.cards.documents import georoute_0_1, georoute_0_2, georoute_0_3
 from tests.sdcard.cards.kno.cards import kno
-from tests.world import ISSUER, NOW, World, example, key
+from tests.world import ISSUER, NOW, World, decode_part, example, key
 
 
 def accept(registry: OpenDesk, card: dict[str, Any], holder: Any = HOLDER) -> HeldSdCard:
@@ -129,6 +131,37 @@ def test_several_keys_give_a_card_each_in_the_order_of_contexts_then_keys(regist
         accept(registry, card, holder)
     disclosures = [part for card in answer["cards"] for part in card["sd_card"].split("~")[1:-1]]
     assert len(set(disclosures)) == len(disclosures)
+
+
+def test_contexts_with_keys_of_their_own_share_no_key(registry: OpenDesk) -> None:
+    """A registration, its renewal, a change of keys, and discovery."""
+    asked = [{"context": "internal", "keys": [1, 2]}, {"context": "public", "keys": [0]}]
+    before, after = ([key(first + at) for at in range(3)] for first in (20, 30))
+
+    def bound(answer: Any) -> list[tuple[str, str]]:
+        return [(one["context"], one["key_thumbprint"]) for one in answer["cards"]]
+
+    def expected(keys: Sequence[Signer]) -> list[tuple[str, str]]:
+        prints = [one.public_key.thumbprint for one in keys]
+        return [("internal", prints[1]), ("internal", prints[2]), ("public", prints[0])]
+
+    keys = [jwk(one) for one in before]
+    answer = registry.register(request_with_card(public_key=None, public_keys=keys, disclosure_contexts=asked))
+    found = registry.look_for(text="route").json()["results"]
+    for one, holder in zip(answer["cards"], (before[1], before[2], before[0]), strict=True):
+        accept(registry, one, holder)
+    path = f"/agents/{answer['agent_id']}"
+    changed = registry.done("POST", f"{path}/keys", {"public_keys": [jwk(one) for one in after]})
+
+    assert bound(answer) == expected(before)
+    assert answer["linkable_by"] == ["sub"]
+    assert decode_part(found[0]["sd_card"].split(".")[1])["cnf"]["jwk"] == keys[0]
+    assert bound(changed) == bound(registry.done("POST", f"{path}/renew", {})) == expected(after)
+    assert registry.ask("GET", path).json()["disclosure_contexts"] == asked
+    refused = registry.ask("POST", f"{path}/keys", {"public_keys": keys[:2]})
+    assert_refused(refused, 422, ("request.malformed", "request/disclosure_contexts/0/keys/1"))
+    refused = registry.ask("POST", f"{path}/keys", {"public_keys": [*keys, jwk(key(40))]})
+    assert_refused(refused, 422, ("request.malformed", "request/public_keys/3"))
 
 
 def test_one_card_for_each_of_several_keys_is_linked_by_its_subject_alone(registry: OpenDesk) -> None:

@@ -122,6 +122,33 @@ BAD: dict[str, tuple[dict[str, Any], int, list[Expected]]] = {
         422,
         [("request.malformed", "request/public_keys")],
     ),
+    "keys of contexts that are none, or repeated": (
+        request(
+            public_key=None,
+            public_keys=[jwk(), jwk(key(21))],
+            disclosure_contexts=[{"context": "public", "keys": [0, 2, 0]}, {"context": "internal", "keys": [1]}],
+        ),
+        422,
+        [("request.malformed", f"request/disclosure_contexts/0/keys/{place}") for place in (1, 2)],
+    ),
+    "a key of no context": (
+        request(
+            public_key=None, public_keys=[jwk(), jwk(key(21))], disclosure_contexts=[{"context": "public", "keys": [0]}]
+        ),
+        422,
+        [("request.malformed", "request/public_keys/1")],
+    ),
+    **{
+        f"keys of a context that are {keys}": (
+            request(disclosure_contexts=[{"context": "public", "keys": keys}]),
+            422,
+            [("request.malformed", f"request/disclosure_contexts/0/keys{place}")],
+        )
+        for keys, place in [
+            *((list[object](), ""), (None, ""), ([0] * 65, "")),
+            *(([one], "/0") for one in (-1, 0.0, "0", True)),
+        ]
+    },
     "a card with exp": (request_with_card({**example(), "exp": 1}), 422, [("card.reserved-member", "card/exp")]),
     "a card with _sd deep inside": (
         request_with_card({**example(), "x": {"y": [{"_sd": []}]}}),

@@ -52,6 +52,26 @@ def test_registering_proves_the_keys(sdcard: Sdcard, registry: tuple[str, str]) 
     assert shown(sdcard, registry)["possession"] == "proven"
 
 
+def test_a_context_may_have_a_key_of_its_own(sdcard: Sdcard, registry: tuple[str, str]) -> None:
+    contexts = ("--context", "public", "--context", "internal", "--context", "diagnostic")
+    asked = ("--agent-id", "own", *contexts, "--out", "own")
+    for name in ("a", "b"):
+        assert sdcard("keys", "new", f"{name}.jwk").status == 0
+    ran = sdcard("register", CARD, *registry, *asked, "--key", "a.jwk", "--key", "internal=b.jwk", "--json")
+    assert ran.status == 0, ran
+    first = {one["context"]: one["key"] for one in ran.json["cards"]}
+    assert first["public"] == first["diagnostic"] != first["internal"]
+    keys = ("--key", "b.jwk", "--key", "a.jwk", "--out", "own", "--json")
+    renewed = sdcard("agents", "renew", "own", *registry, *keys)
+    assert {one["context"]: one["key"] for one in renewed.json["cards"]} == first
+    assert sdcard("keys", "new", "c.jwk").status == 0
+    one = sdcard("agents", "change-keys", "own", *registry, "--key", "c.jwk", "--out", "own", "--yes")
+    assert (one.status, "name all 2, in their order" in one.err) == (2, True)
+    for wrong, said in ((("federation=b.jwk",), "federation"), (("public=a.jwk",), "none for the context internal")):
+        ran = sdcard("register", CARD, *registry, *asked, *(part for one in wrong for part in ("--key", one)))
+        assert (ran.status, said in ran.err) == (2, True), ran
+
+
 def test_a_renewal_takes_the_place_of_the_files(sdcard: Sdcard, registry: tuple[str, str]) -> None:
     old = Path("cards/internal-1.sd-card").read_text(encoding="ascii")
     Path("old.sd-card").write_text(old, encoding="ascii")

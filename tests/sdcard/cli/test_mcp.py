@@ -647,7 +647,7 @@ def desk(sdcard: Sdcard, tmp_path: Path) -> Iterator[Desk]:
             "interaction_id": INTERACTION,
         }
         client = Registry(running.address, running.token)
-        answer = client.register(body, ["public", "internal"], [key.thumbprint])
+        answer = client.register(body, [("public", key.thumbprint), ("internal", key.thumbprint)])
         for card in answer.cards:
             Path(f"{card.context}.sd-card").write_text(card.sd_card, encoding="ascii")
         Path("trust.json").write_text(json.dumps(client.issuer()[1]), encoding="utf-8")

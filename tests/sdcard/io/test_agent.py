@@ -29,6 +29,7 @@ from sdcard.encoding import encode_json
 from sdcard.errors import Part, Where
 from sdcard.io.agent import FIRST_RETRY, LAST_RETRY, Agent, CallbackSigner, CardFolder, is_folder_due, until_renewal
 from sdcard.io.key_files import create_private_file, generate_jwk, load_signer, parse_private_jwk
+from sdcard.io.registry_answers import Asked
 from sdcard.issuer import Validity
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.publishing import PublishedCard, PublishedCards
@@ -281,13 +282,15 @@ class FolderRegistry:
     def issuer(self, expected: str | None) -> tuple[Any, Any]:
         return self._world.issuer.trust, encode_trusted_issuers(self._world.issuer.trust)
 
-    def asked(self, agent_id: str) -> tuple[list[str], list[str]]:
-        return list(CONTEXTS), [self._world.holder.key.thumbprint]
+    def asked(self, agent_id: str) -> Asked:
+        return Asked(tuple((name, None) for name in CONTEXTS), (self._world.holder.key.thumbprint,))
 
-    def renew(self, agent_id: str, supersedes: str, contexts: Any, thumbprints: Any) -> Any:
+    def renew(self, agent_id: str, supersedes: str, expected: Any) -> Any:
         assert (agent_id, supersedes) == ("georoute", "run_out")
         self.renewals += 1
-        return SimpleNamespace(cards=[SimpleNamespace(sd_card=str(issued(self._world, one))) for one in contexts])
+        return SimpleNamespace(
+            cards=[SimpleNamespace(context=name, sd_card=str(issued(self._world, name))) for name, _ in expected]
+        )
 
 
 @pytest.fixture
@@ -330,7 +333,7 @@ def test_a_folder_is_due_when_a_card_is_old_bad_or_missing(world: World, folder:
 
 def test_a_folder_with_keys_or_partners_of_its_own_is_left_to_the_command(world: World, folder: Path) -> None:
     asked: Any = FolderRegistry(world)
-    asked.asked = lambda agent_id: (["federation", "federation"], [world.holder.key.thumbprint])
+    asked.asked = lambda agent_id: Asked((("federation", None),) * 2, (world.holder.key.thumbprint,))
     cards = CardFolder(folder, world.holder.key, world.clock, asked, "georoute")
     with pytest.raises(Misuse):
         cards.renew(lambda kept: True)

@@ -81,7 +81,7 @@ def stranger() -> Iterator[Stranger]:
 
 
 def register(stranger: Stranger) -> Registered:
-    return Registry(stranger.address, "token").register({}, ["public"], ["k"])
+    return Registry(stranger.address, "token").register({}, [("public", "k")])
 
 
 def test_a_good_answer_is_read(stranger: Stranger) -> None:
@@ -398,7 +398,7 @@ def test_a_demand_without_a_nonce_is_an_error(stranger: Stranger, headers: dict[
 def test_a_retry_carries_a_new_proof(stranger: Stranger) -> None:
     stranger.breaks = 1
     stranger.says("/agents/register", GOOD, 201)
-    Registry(stranger.address, "token", key=key(60)).register({}, ["public"], ["k"])
+    Registry(stranger.address, "token", key=key(60)).register({}, [("public", "k")])
     assert len({proof_of(headers)["jti"] for headers in stranger.headers}) == 2
 
 
