@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field
 from issuer_service.container import Container
 from issuer_service.keys.repository import KeyUse
 from issuer_service.routes import STATUS, FromContainer, refusals
-from sdcard.advice import ADVICE
+from sdcard.advice import ADVICE_OVER_HTTP
 from sdcard.errors import Finding, Refused
 from sdcard.io.key_files import public_jwks
 from sdcard.io.system import printable
@@ -185,5 +185,5 @@ async def reference(request: Request, container: FromContainer) -> Response:
     """Describe every request, and every reason to refuse."""
     paths = request.app.openapi()["paths"]
     operations = [(name.upper(), path, one) for path, methods in paths.items() for name, one in methods.items()]
-    rules = [(rule, STATUS[rule].value, ADVICE[rule]) for rule in Rule]
+    rules = [(rule, STATUS[rule].value, ADVICE_OVER_HTTP[rule]) for rule in Rule]
     return _page("reference.html", container, CACHE, here="/docs", operations=operations, rules=rules)

@@ -1,18 +1,12 @@
-"""Advice about each rule, and about a text of another kind: one catalogue.
+"""Advice about each rule: one catalogue.
 
-The command line, the inspector, problem documents (RFC 9457) and MCP show these sentences. A sentence names no value.
+The command line, the inspector and MCP show these sentences. Problem documents (RFC 9457) show the same, but for rules
+whose advice is a command or an option: clients over HTTP have none. A sentence names no value.
 """
 
-import re
 from collections.abc import Mapping
-from enum import StrEnum
 from types import MappingProxyType
 
-from sdcard.encoding import parse_json_object
-from sdcard.errors import Part, Refused, Where
-from sdcard.jose.keys import PRIVATE_MEMBERS
-from sdcard.lenient import lenient_document
-from sdcard.limits import DEFAULT_LIMITS
 from sdcard.rules import Rule
 
 _COPY = "Copy the whole text again, or ask its sender for it; do not edit it."
@@ -288,113 +282,88 @@ _ADVICE = {
 ADVICE: Mapping[Rule, str] = MappingProxyType(_ADVICE)
 """Rule → what to do. Every rule has an entry."""
 
+_ANSWER = "Ask for a new challenge, and answer that one."
+_RENEW_THERE = "Renew the agent: POST /agents/{agent_id}/renew."
+_NEW_PROOFS = "Get a nonce from POST /nonces, and send a new proof for each key."
+_FINDINGS = "Correct the document; `findings` has the places."
+_OPERATOR = "Tell the operator of this service."
+_GRANTED = "Ask the operator for a grant that permits it."
+_APPROVED = "Request the exchange again, and have a person approve it in the console."
+_PUBLISH_THERE = "Publish what GET /agents/{agent_id}/domains answers, and renew the agent a few minutes later."
+_SHOW = "Answer a new challenge, and show this too."
 
-# -- A text of another kind than expected -----------------------------------------------------------------------------
-
-_MOST_BYTES = 1_048_576
-_PRIVATE_YAML = re.compile(rb"""^\s*["']?(?:d|priv|k)["']?\s*:""", re.MULTILINE)
-_PRIVATE_HALF = re.compile(rb"""[{,\s]["']?(?:d|priv|k)["']?\s*:""")
-_JWT, _TOKEN = re.compile(rb"eyJ[\w-]+\.[\w-]+\.[\w-]+(?:\s|$)"), re.compile(rb"sdcard_[\w-]{20,}")
-_KTY = re.compile(rb"""["']?kty["']?\s*:""")
-
-
-class GivenText(StrEnum):
-    """A kind of text that people give. The value describes it in a sentence."""
-
-    EMPTY = "It is empty."
-    PRIVATE_KEY = "This is a private key. It is not shown; keep it secret."
-    PUBLIC_KEYS = "This is a document with public keys."
-    TRUST = "This is a trust document."
-    POLICY = "This is a disclosure policy."
-    CARD = "This is an agent card."
-    PAYLOAD = "This is the payload of an SD-JWT, without its signature."
-    SD_JWT = "This is an SD-Card or a presentation."
-    ADDRESS = "This is an address; nothing is fetched from it."
-    TOKEN = "This is a bearer token. It is not shown; keep it secret."
-    AUDIT = "This is an export of an audit chain."
-    CHECKPOINT = "This is a JWT, such as an audit checkpoint or an access token."
-    AGENTS = "This is a list of agents to import."
-    PEM = "This is in PEM form; keys are read as JWK, a JSON object with a member kty."
-
-
-EXPECTED: Mapping[Part, tuple[GivenText, str, Rule]] = {
-    Part.CARD: (GivenText.CARD, "An agent card is expected here.", Rule.CARD_FORMAT),
-    Part.PRESENTATION: (GivenText.SD_JWT, "An SD-Card or a presentation is expected here.", Rule.SD_JWT_FORMAT),
-    Part.POLICY: (GivenText.POLICY, "A disclosure policy is expected here.", Rule.POLICY_MALFORMED),
-    Part.TRUST: (GivenText.TRUST, "A trust document is expected here.", Rule.TRUST_MALFORMED),
-    Part.KEY: (GivenText.PRIVATE_KEY, "A private key is expected here (`sdcard keys new`).", Rule.KEY_MALFORMED),
-    Part.ACCESS_TOKEN: (GivenText.TOKEN, "A bearer token is expected here.", Rule.TOKEN_INVALID),
-    Part.AUDIT: (GivenText.AUDIT, "An export of the audit chain is expected here.", Rule.AUDIT_RECORD),
-    Part.CHECKPOINT: (GivenText.CHECKPOINT, "A file with audit checkpoints is expected here.", Rule.JWS_FORMAT),
-    Part.REQUEST: (GivenText.AGENTS, "JSON lines of agents are expected here.", Rule.REQUEST),
+# fmt: off
+_OVER_HTTP = {
+    Rule.LIMIT_DISCLOSURES: "Have fewer parts issued or shown: a smaller context, or fewer claims.",
+    Rule.KEY_MALFORMED: "Send a public key as JWK (RFC 7517), of a supported algorithm.",
+    Rule.KEY_UNSUPPORTED: "Use a key of a supported algorithm, such as ES256.",
+    Rule.KEY_PRIVATE: "Send the public half alone, and replace the key if others may have read it.",
+    Rule.KEY_PUBLISHED: "Anyone can sign with this key. Make one of your own.",
+    Rule.KEY_BOUND_ELSEWHERE: "Each agent has keys of its own: make a new one.",
+    Rule.JWS_TYP: "Send the token that belongs here; `typ` in its header says what it is.",
+    Rule.SD_JWT_FORMAT: "Send a whole SD-Card or presentation, as its Issuer or Holder wrote it.",
+    Rule.KB_MISSING: "Send a presentation: the SD-Card with a KB-JWT that answers the challenge.",
+    Rule.KB_UNEXPECTED: "Send the SD-Card without its KB-JWT.",
+    **dict.fromkeys((Rule.KB_STALE, Rule.KB_REPLAYED, Rule.KB_CHALLENGE_EXPIRED), _ANSWER),
+    Rule.KB_FROM_FUTURE: f"{_CLOCK} Then answer a new challenge.",
+    Rule.KB_SD_HASH: "Send the presentation as the Holder made it; a part was changed, added or removed.",
+    Rule.KB_INTERACTION: "Answer the challenge of this interaction.",
+    Rule.CLAIM_MISSING: "Send an SD-Card of a profile that is accepted here.",
+    Rule.EXPIRED: "The owner renews the SD-Card at its registry; if this one is new, compare the clocks.",
+    Rule.CNF_OTHER_KEY: "Use the key that the SD-Card was issued for.",
+    Rule.AGENT_PROOF_MISSING: "Call the agent itself; its response needs the header SD-Card-Proof.",
+    Rule.DPOP_MISSING: "Send a DPoP proof with the key of the token.",
+    Rule.ISSUER_UNKNOWN: "Present an SD-Card of an Issuer that is trusted here, or ask the operator to trust this one.",
+    Rule.ISSUER_KEY_UNKNOWN: "Present a newly issued SD-Card: the Issuer may have replaced its keys.",
+    **dict.fromkeys((Rule.TRUST_MALFORMED, Rule.TRUST_EXPIRED, Rule.TRUST_SIGNER), _OPERATOR),
+    Rule.ISSUER_METADATA: "Try again later; the keys of the Issuer cannot be fetched.",
+    Rule.VCT: "Present an SD-Card whose `vct` is accepted here.",
+    Rule.STATUS_REVOKED: "Do not rely on it. Its owner registers the agent again.",
+    Rule.STATUS_SUSPENDED: "Try again when its owner has reinstated it.",
+    Rule.STATUS_UNAVAILABLE: "Try again later; the status list of the Issuer cannot be fetched.",
+    Rule.STATUS_LIST_OTHER: "Give the list whose address stands in the claim `status`.",
+    Rule.FETCH_ADDRESS: "Correct the address; it must be public.",
+    Rule.CARD_FORMAT: "Send an A2A, AgentCard or KNO document.",
+    **dict.fromkeys((Rule.CARD_MEMBER_TYPE, Rule.CARD_MEMBER_VALUE, Rule.CARD_UNCONVERTIBLE), _FINDINGS),
+    Rule.CARD_SIGNATURE_UNTRUSTED: "Ask the operator to trust the signer of the card.",
+    Rule.CARD_SIGNATURE_INVALID: "Get the card from its author again; a changed card needs a new signature.",
+    Rule.CARD_UNSIGNABLE: "Convert it to A2A 1.0 first.",
+    Rule.FETCHED_UNBOUND: "Demand a proof of the host: send a challenge.",
+    Rule.DOMAIN_PENDING: f"Wait a minute. {_RENEW_THERE}",
+    **dict.fromkeys((Rule.DOMAIN_ABSENT, Rule.DOMAIN_OTHER), _PUBLISH_THERE),
+    Rule.DOMAIN_WILDCARD: "Publish the record at the name itself.",
+    Rule.CARD_PUBLISHED: "Publish the registered card, or register the published one.",
+    Rule.CONTEXT_UNKNOWN: "Name a context of the registry's policy.",
+    Rule.DISCLOSE_UNKNOWN: "Name a claim that the card has.",
+    **dict.fromkeys((Rule.POLICY_TOML, Rule.POLICY_MALFORMED, Rule.POLICY_AMBIGUOUS), _FINDINGS),
+    Rule.AGREEMENT_UNEXPECTED: "Leave out the partner: it is for the context federation.",
+    Rule.SELECTION_COARSE: "Show more, or request smaller parts.",
+    Rule.SELECTION: "Choose a place that the SD-Card has; indices begin with 0.",
+    **dict.fromkeys((Rule.POLICY_CLAIM, Rule.POLICY_SKILL), _SHOW),
+    Rule.POLICY_CHECK: "Ask the registry for this check, then renew the SD-Cards and present again.",
+    Rule.REQUEST_TARGET: "Compare the address and its path; a registry lists its paths in /openapi.json.",
+    Rule.AGENT_OWNED: "Choose another id.",
+    Rule.AGENT_UNKNOWN: "GET /agents lists those of this token.",
+    Rule.AGENT_CARDS: "Nothing was changed. GET /agents/{agent_id} lists the contexts and Batches of the agent.",
+    Rule.AGENT_NOT_RENEWABLE: "Register it again: POST /agents/register.",
+    **dict.fromkeys((Rule.PROOF_MISSING, Rule.PROOF_STALE, Rule.PROOF_NONCE), _NEW_PROOFS),
+    Rule.PROOF_AUDIENCE: "Name this registry in the proof: `aud` is the Issuer in /.well-known/jwt-vc-issuer.",
+    Rule.IDEMPOTENCY_UNREADABLE: _RENEW_THERE,
+    Rule.TOKEN_MISSING: "Send a token: `Authorization: Bearer …`. The operator of this service makes them.",
+    Rule.TOKEN_INVALID: "Send a token of this service that has not ended; its operator makes them.",
+    Rule.TOKEN_SCOPE: "Ask the operator for a token with this scope.",
+    Rule.TOKEN_LIMIT: "Ask the operator for a token with other limits.",
+    Rule.STORE_UNAVAILABLE: _LATER,
+    Rule.SIGNER_UNAVAILABLE: _LATER,
+    Rule.NOT_READY: "Wait, and try again; /readyz says when the registry is ready.",
+    **dict.fromkeys((Rule.DELEGATION_NO_GRANT, Rule.DELEGATION_GRANT_ENDED), _GRANTED),
+    Rule.DELEGATION_SCOPE: f"Request fewer scopes. {_GRANTED}",
+    Rule.DELEGATION_AGENT_ENDED: _RENEW_THERE,
+    Rule.APPROVAL_PENDING: "Ask a person to approve it in the console, and request the exchange again.",
+    **dict.fromkeys((Rule.APPROVAL_OTHER, Rule.APPROVAL_USED, Rule.APPROVAL_EXPIRED), _APPROVED),
+    Rule.APPROVAL_DECIDED: "The console shows what waits.",
 }
-"""Kind of document → the text that it is, a sentence, and the rule that another text breaks."""
-PUBLIC_KEYS = (GivenText.PUBLIC_KEYS, "A JWKS with public keys is expected here.", Rule.KEY_MALFORMED)
-_MEMBERS = {
-    frozenset({"sequence", "previous", "digest"}): GivenText.AUDIT,
-    frozenset({"agent_id", "card"}): GivenText.AGENTS,
-    frozenset({"name"}): GivenText.CARD,
-}
-ALSO_FITS: Mapping[GivenText, tuple[GivenText, ...]] = {
-    **dict.fromkeys((GivenText.PRIVATE_KEY, GivenText.PUBLIC_KEYS), (GivenText.PRIVATE_KEY, GivenText.PUBLIC_KEYS)),
-    **dict.fromkeys((GivenText.TRUST, GivenText.SD_JWT), (GivenText.CHECKPOINT,)),
-    GivenText.TOKEN: (GivenText.CHECKPOINT, GivenText.SD_JWT),
-}
-"""Expected text → others that its own reader tells apart, such as a key by its halves."""
+# fmt: on
 
-
-def recognize_text(data: bytes) -> GivenText | None:
-    """Recognize a text that a person gave, for advice; None if its kind is not clear."""
-    text = lenient_document(data).strip()
-    if not text or len(text) > _MOST_BYTES:
-        return None if text else GivenText.EMPTY
-    if text.startswith(b"-----BEGIN"):
-        return GivenText.PRIVATE_KEY if b"PRIVATE KEY" in text[:64] else GivenText.PEM
-    if text.startswith(b"{"):
-        return _recognize_json(text)
-    if _KTY.search(text) and _PRIVATE_YAML.search(text):
-        return GivenText.PRIVATE_KEY
-    if text.startswith(b"eyJ"):
-        return GivenText.SD_JWT if b"~" in text else GivenText.CHECKPOINT if _JWT.match(text) else None
-    if _TOKEN.fullmatch(text):
-        return GivenText.TOKEN
-    return GivenText.ADDRESS if re.fullmatch(rb"https?://\S+", text) else None
-
-
-def _recognize_json(text: bytes) -> GivenText | None:
-    try:
-        document = parse_json_object(text, Where(Part.REQUEST), DEFAULT_LIMITS.json_depth)
-    except Refused:
-        if _KTY.search(text) and _PRIVATE_HALF.search(text):
-            return GivenText.PRIVATE_KEY
-        first, line, _ = text.partition(b"\n")
-        return _recognize_json(first) if line and first.rstrip().endswith(b"}") else None
-    keys = document.get("keys")
-    every = (document, *(keys if isinstance(keys, list) else ()))
-    if any(isinstance(one, dict) and "kty" in one and not PRIVATE_MEMBERS.isdisjoint(one) for one in every):
-        return GivenText.PRIVATE_KEY
-    for members, kind in _MEMBERS.items():
-        if members <= document.keys():
-            return kind
-    if "kty" in document or isinstance(keys, list) or {"issuer", "jwks"} <= document.keys():
-        return GivenText.PUBLIC_KEYS
-    if isinstance(document.get("issuers", document.get("contexts")), dict):
-        return GivenText.TRUST if "issuers" in document else GivenText.POLICY
-    return GivenText.PAYLOAD if document.keys() & {"_sd", "_sd_alg"} else None
-
-
-def check_given_text(data: bytes, part: Part, source: str, expected: tuple[GivenText, str, Rule] | None = None) -> None:
-    """Refuse a text that is clearly of another kind than the part.
-
-    ``source`` is the file; ``expected`` is by default what the part says.
-
-    Raises:
-        Refused: ``key.private`` for a private key; otherwise the rule of ``EXPECTED``.
-    """
-    given = recognize_text(data)
-    kind, sentence, rule = expected or EXPECTED.get(part) or (None, "", Rule.REQUEST)
-    if given in (None, kind) or (kind is not None and given in ALSO_FITS.get(kind, ())):
-        return
-    if given is GivenText.PRIVATE_KEY or sentence:
-        rule = Rule.KEY_PRIVATE if given is GivenText.PRIVATE_KEY else rule
-        raise Refused(rule, Where(part), f"{source}: {given} {sentence}".rstrip())
+ADVICE_OVER_HTTP: Mapping[Rule, str] = MappingProxyType(_ADVICE | _OVER_HTTP)
+"""Rule → what a client over HTTP can do: no command and no option."""

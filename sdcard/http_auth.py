@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from sdcard.advice import ADVICE
+from sdcard.advice import ADVICE_OVER_HTTP
 from sdcard.claim_request import ClaimRequest
 from sdcard.encoding import JsonObject, parse_json, parse_json_object
 from sdcard.errors import AND_MORE, Misuse, Part, Refused, Where
@@ -37,7 +37,7 @@ def problem_document(refusal: Refused, status: int) -> JsonObject:
         "detail": _detail(refusal),
         "rule": str(refusal.rule),
         "where": str(refusal.where),
-        "advice": ADVICE[refusal.rule],
+        "advice": ADVICE_OVER_HTTP[refusal.rule],
         "findings": [
             {"rule": str(one.rule), "level": str(one.level), "where": str(one.where), "hint": one.hint}
             for one in refusal.findings

@@ -28,8 +28,8 @@ ROOMS = words("""
     issuer_checks salts lenient disclosable urls jose trust audit_chain transparency oauth sdjwt key_binding nonces
     possession status_list dpop bound_tokens delegation_chain cards domain_control policy linkability acceptance
     requesting issuer holder verifier
-    parallel_verifier advice http_auth agent_proof admission publishing vectors conformance io web starlette fastapi
-    testing cli __main__
+    parallel_verifier advice given_text http_auth agent_proof admission publishing vectors conformance io web starlette
+    fastapi testing cli __main__
     """)
 """Folders and modules of the core. Each imports from those before it."""
 LAYERS = ("records", "repository", "", "endpoints")

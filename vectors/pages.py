@@ -22,8 +22,8 @@ _RULES = """# Rules
 <!-- Written by `python -m pages`; the tests prove it current. -->
 
 Every reason to refuse: its id, what it says, what to do about it, the section that decides, which function raises it,
-and the [vectors](vectors.md) that show it. Ids are never renamed and never reused. The command line, problem documents
-(`advice`), MCP and the inspector say the same about what to do.
+and the [vectors](vectors.md) that show it. Ids are never renamed and never reused. The command line, MCP and the
+inspector say the same about what to do. `advice` in problem documents says it without commands and options.
 
 | rule | it says | what to do | standard | raised by | vectors |
 |---|---|---|---|---|---|

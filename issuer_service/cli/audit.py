@@ -158,6 +158,8 @@ def list_records(
     left_out = _run(lambda database: _take_records(database, query, take), url)
     if as_json:
         print_json({"records": shown})
+    elif not shown:
+        sys.stderr.write("No audit record matches.\n")
     if left_out:
         raise typer.Exit(EXIT_REFUSED)
 

@@ -20,6 +20,7 @@ from sdcard.cli.output import console, print_json, print_lines, print_result, pr
 from sdcard.errors import Misuse, Part, Where
 from sdcard.instants import MAX_SKEW, Instant, Lifetime
 from sdcard.io.system import SystemClock, SystemSalts
+from sdcard.paths import did_you_mean
 
 if TYPE_CHECKING:
     from issuer_service.access import Scope
@@ -184,5 +185,6 @@ def _scopes(texts: list[str]) -> "list[Scope]":
 
     unknown = [text for text in texts if text not in Scope._value2member_map_]
     if unknown:
-        raise Misuse("known scopes: " + ", ".join(Scope))
+        near = did_you_mean(unknown[0], Scope)
+        raise Misuse(f"there is no scope {printable(unknown[0])}. {near} Known scopes: {', '.join(Scope)}")
     return [Scope(text) for text in texts]

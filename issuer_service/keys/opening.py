@@ -51,8 +51,8 @@ async def open_vault(settings: Settings, database: Database) -> Vault:
     token, given, rows = open_token(settings), _given(settings), await database.read(repository.read_keys)
     if given is None and rows:
         raise Misuse(
-            "the key-encryption key is missing: the registry's keys are in the database, sealed, and neither "
-            f"SDCARD_KEY_ENCRYPTION_KEY nor {settings.key_encryption_key_file} has what opens them"
+            "the key-encryption key is missing: it opens the registry's keys in the database. Restore "
+            f"{settings.key_encryption_key_file} from its backup, or set SDCARD_KEY_ENCRYPTION_KEY"
         )
     vault = Vault(given or new_key_encryption_key(settings), token)
     for row in rows:

@@ -358,7 +358,8 @@ def run() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return EXIT_MISUSE
     except OSError as error:
-        status = _misused(error, as_json=False)
+        reason = f"the output cannot be written: {error.strerror}; make room, or write it elsewhere"
+        status = _misused(OSError(reason), as_json=False)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return status
 

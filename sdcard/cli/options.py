@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from sdcard.advice import check_given_text
 from sdcard.cli.output import printable, read_bytes, read_text
 from sdcard.errors import Misuse, Part
+from sdcard.given_text import check_given_text
 from sdcard.instants import Instant, is_instant, parse_rfc3339
 from sdcard.io.system import SystemClock
 from sdcard.issuer_checks import IssuerCheck
@@ -185,6 +185,8 @@ def read_token(file: Path | None) -> str:
         sys.stderr.write(printable(f"Others can read the token in {file}: chmod 600 it") + "\n")
     token = read_text(str(file)) if file else lenient_token(os.environ.get("SDCARD_TOKEN", ""))
     if not token:
-        raise Misuse("a bearer token is needed: set SDCARD_TOKEN, or give --token-file")
+        raise Misuse(
+            "a bearer token is needed: set SDCARD_TOKEN, or give --token-file; `sdcard token create` makes one"
+        )
     check_given_text(token.encode("utf-8", "replace"), Part.ACCESS_TOKEN, str(file or "SDCARD_TOKEN"))
     return check_token(token)

@@ -19,9 +19,10 @@ from rich.table import Table
 from rich.text import Text
 from typer.exceptions import TyperException
 
-from sdcard.advice import ADVICE, GivenText, check_given_text, recognize_text
+from sdcard.advice import ADVICE
 from sdcard.encoding import why_not_utf8
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
+from sdcard.given_text import GivenText, check_given_text, recognize_text
 from sdcard.io.system import printable as printable
 from sdcard.io.system import show_instant as show_instant
 from sdcard.io.system import write_private_file as write_private_file

@@ -13,10 +13,10 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from jwcrypto.jwk import JWK
 
-from sdcard.advice import PUBLIC_KEYS, check_given_text
 from sdcard.cards.a2a.signatures import CardSigners, parse_card_signers
 from sdcard.encoding import JsonObject, JsonValue, decode_base64url, encode_base64url, parse_json_object
 from sdcard.errors import Misuse, Part, Refused, Where, foreign_code
+from sdcard.given_text import PUBLIC_KEYS, check_given_text
 from sdcard.jose.algorithms import EC_PARAMETERS, ML_DSA_PARAMETERS, SEED_SIZE, SignatureAlgorithm, private_key_of
 from sdcard.jose.jws import InMemorySigner
 from sdcard.jose.key_sets import read_key_set

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from sdcard.cards.model import CardFormat
 from sdcard.encoding import frozen
 from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.paths import did_you_mean
 from sdcard.policy.context import (
     BUILT_IN,
     FEDERATION,
@@ -65,11 +66,12 @@ class DisclosurePolicy:
         """Return the context of this name.
 
         Raises:
-            Refused: ``context.unknown``; the hint lists the known names.
+            Refused: ``context.unknown``; the hint has a similar name and lists the known names.
         """
         context = self.contexts.get(name) if isinstance(name, str) else None
         if context is None:
-            raise Refused(Rule.CONTEXT_UNKNOWN, where, "Known contexts: " + ", ".join(self.contexts) + ".")
+            near = did_you_mean(name, self.contexts) if isinstance(name, str) else ""
+            raise Refused(Rule.CONTEXT_UNKNOWN, where, f"{near} Known contexts: {', '.join(self.contexts)}.".lstrip())
         return context
 
     def agreement(self, context: str, partner: Partner | None, where: Where) -> Agreement | None:

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from issuer_service.app import create_app
 from issuer_service.routes import _OF_A_KIND, _OF_HTTP, STATUS, is_public_path, problem_response
 from sdcard import Finding, Refused, Rule, Where
-from sdcard.advice import ADVICE
+from sdcard.advice import ADVICE_OVER_HTTP
 from sdcard.errors import AND_MORE, Level, Part
 from sdcard.rules import Kind
 from tests.issuer_service.console.visitor import Visitor
@@ -166,7 +166,7 @@ def test_every_rule_makes_a_problem_document() -> None:
             "detail": "a hint",
             "rule": rule.value,
             "where": "card/skills/0",
-            "advice": ADVICE[rule],
+            "advice": ADVICE_OVER_HTTP[rule],
             "findings": [{"rule": rule.value, "level": "error", "where": "card/skills/0", "hint": "a hint"}],
         }
         assert 400 <= response.status_code <= 503, rule

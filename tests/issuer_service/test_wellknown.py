@@ -9,7 +9,7 @@ from markupsafe import escape
 
 from inspector.join import joined
 from issuer_service.keys.repository import KeyState
-from sdcard.advice import ADVICE
+from sdcard.advice import ADVICE_OVER_HTTP
 from sdcard.errors import Part, Refused, Where
 from sdcard.io.key_files import public_jwks
 from sdcard.jose.algorithms import SignatureAlgorithm
@@ -134,7 +134,7 @@ def test_the_reference_has_every_operation_and_every_rule(registry: OpenDesk) ->
         name for path, methods in paths.items() for name in methods if f"<code>{name.upper()} {path}</code>" not in page
     ] == []
     assert [rule for rule in Rule if f"<code>{rule}</code>" not in page] == []
-    assert [rule for rule in Rule if str(escape(ADVICE[rule])) not in page] == []
+    assert [rule for rule in Rule if str(escape(ADVICE_OVER_HTTP[rule])) not in page] == []
 
 
 @pytest.mark.parametrize("path", ["/", "/docs"])

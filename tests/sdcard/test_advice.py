@@ -1,48 +1,17 @@
 """The catalogue of advice: every rule has an entry, and what it names exists."""
 
+import json
 import re
 
-import pytest
 import typer.main
 
 from pages.command_line import leaves
-from sdcard.advice import ADVICE, ALSO_FITS, EXPECTED, GivenText, check_given_text, recognize_text
+from sdcard.advice import ADVICE, ADVICE_OVER_HTTP
 from sdcard.cli.app import app
-from sdcard.cli.keys import find_algorithm
-from sdcard.encoding import encode_json
 from sdcard.errors import Part, Refused, Where
 from sdcard.http_auth import problem_document
-from sdcard.io.key_files import generate_jwk
-from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.rules import Rule
 from tests.shared import ROOT
-
-GIVEN = {
-    b"": GivenText.EMPTY,
-    b" \n": GivenText.EMPTY,
-    b"-----BEGIN EC PRIVATE KEY-----\nx": GivenText.PRIVATE_KEY,
-    b"-----BEGIN PRIVATE KEY-----\nx": GivenText.PRIVATE_KEY,
-    b"-----BEGIN PUBLIC KEY-----\nx": GivenText.PEM,
-    b"kty: EC\ncrv: P-256\nd: secret\n": GivenText.PRIVATE_KEY,
-    b'{"kty": "EC", "crv": "P-256", "d": "secret"': GivenText.PRIVATE_KEY,
-    b'{"keys": [{"kty": "EC"}, {"kty": "oct", "k": "secret"}]}': GivenText.PRIVATE_KEY,
-    b'{"keys": []}': GivenText.PUBLIC_KEYS,
-    b'{"kty": "EC"}': GivenText.PUBLIC_KEYS,
-    b'{"issuer": "https://i.example", "jwks": {}}': GivenText.PUBLIC_KEYS,
-    b'{"issuers": {}}': GivenText.TRUST,
-    b'{"contexts": {}}': GivenText.POLICY,
-    b'{"_sd": []}': GivenText.PAYLOAD,
-    b'{"name": "x", "keys": []}': GivenText.CARD,
-    b"eyJhbGciOiJFUzI1NiJ9.e30.c2ln~": GivenText.SD_JWT,
-    b"https://agent.example": GivenText.ADDRESS,
-    b"eyJhbGciOiJFUzI1NiJ9.e30.c2ln\neyJhbGciOiJFUzI1NiJ9.e30.c2ln": GivenText.CHECKPOINT,
-    b"sdcard_ttttttttttttttttttttttttttttttttttttttttttt": GivenText.TOKEN,
-    b'{"sequence": 1, "previous": "", "digest": ""}\n{"sequence": 2, "previous": "", "digest": ""}': GivenText.AUDIT,
-    b'{"agent_id": "a", "card": {}, "public_key": {}}\n': GivenText.AGENTS,
-    b"name: x\n": None,
-    b"{": None,
-    b"[]": None,
-}
 
 
 def test_every_rule_has_advice_and_nothing_else_has() -> None:
@@ -59,41 +28,16 @@ def test_advice_names_commands_and_options_that_exist() -> None:
         assert [one for one in re.findall(r"(?<![\w-])--[a-z-]+", text) if one not in options] == [], rule
 
 
-@pytest.mark.parametrize("rule", [Rule.KB_STALE, Rule.TOKEN_INVALID])
-def test_a_problem_document_has_the_advice(rule: Rule) -> None:
-    assert problem_document(Refused(rule, Where(Part.REQUEST)), 422)["advice"] == ADVICE[rule]
+def test_a_problem_document_has_advice_for_clients_that_have_no_command_line() -> None:
+    for rule in Rule:
+        advice = problem_document(Refused(rule, Where(Part.REQUEST)), 422)["advice"]
+        assert advice == ADVICE_OVER_HTTP[rule]
+        assert re.search(r"sdcard |(?<![\w-])--[a-z]|SDCARD_", str(advice)) is None, rule
+        assert re.fullmatch(r"(?s)[A-Z`/].*\.", str(advice)), rule
 
 
-@pytest.mark.parametrize("text", GIVEN)
-def test_a_text_is_recognized(text: bytes) -> None:
-    assert recognize_text(text) is GIVEN[text]
-    assert recognize_text(b"\xef\xbb\xbf" + text) is GIVEN[text]
-
-
-@pytest.mark.parametrize("algorithm", SignatureAlgorithm)
-@pytest.mark.parametrize("part", [part for part in Part if part is not Part.KEY])
-def test_a_private_key_is_refused_everywhere_and_not_shown(algorithm: SignatureAlgorithm, part: Part) -> None:
-    jwk = generate_jwk(find_algorithm(algorithm))
-    with pytest.raises(Refused) as caught:
-        check_given_text(encode_json(jwk), part, "agent.jwk")
-    said = "".join(str(one) for one in caught.value.findings)
-    assert (caught.value.rule, caught.value.where.part) == (Rule.KEY_PRIVATE, part)
-    assert not any(str(jwk[name]) in said for name in ("d", "priv") if name in jwk)
-
-
-def test_a_document_of_another_kind_is_named_where_a_kind_is_expected() -> None:
-    samples = {kind: text for text, kind in GIVEN.items() if kind not in (None, GivenText.PRIVATE_KEY)}
-    for part, (fitting, expected, rule) in EXPECTED.items():
-        for kind, text in samples.items():
-            if kind is fitting or kind in ALSO_FITS.get(fitting, ()):
-                check_given_text(text, part, "file")
-                continue
-            with pytest.raises(Refused) as caught:
-                check_given_text(text, part, "file")
-            assert caught.value.rule is rule
-            assert caught.value.findings[0].hint == f"file: {kind} {expected}"
-
-
-def test_every_example_card_is_taken_for_a_card() -> None:
-    for card in (ROOT / "examples").glob("*.json"):
-        assert recognize_text(card.read_bytes()) in (GivenText.CARD, None), card
+def test_advice_over_http_names_requests_and_headers_that_exist() -> None:
+    paths = {path for path, _ in re.findall(r"(?:GET|POST) (/\S+?)([.,]? |[.,]$)", " ".join(ADVICE_OVER_HTTP.values()))}
+    served = json.loads((ROOT / "docs" / "openapi.json").read_bytes())["paths"]
+    assert {"/agents/register", "/agents/{agent_id}/renew", "/nonces"} <= paths
+    assert paths - set(served) == set()

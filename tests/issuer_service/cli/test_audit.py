@@ -14,6 +14,7 @@ from issuer_service.db.migrations import upgrade
 from issuer_service.keys.repository import KeyUse
 from sdcard.audit_chain import START, Head, chain_record
 from sdcard.encoding import encode_base64url
+from sdcard.io.system import show_instant
 from tests.command_line import Ran, Sdcard
 from tests.issuer_service.desk import KEK_SECRET, Desk, jwk, key_row, request, seed_keys
 from tests.sdcard.audit_chains import content
@@ -49,6 +50,72 @@ def exported(sdcard: Sdcard, *options: str) -> list[dict[str, Any]]:
 
 def rules(ran: Ran) -> list[tuple[str, str]]:
     return [(finding["rule"], finding["where"]) for finding in ran.json["findings"]]
+
+
+def test_a_list_says_who_did_what_and_when(sdcard: Sdcard, recorded: Desk) -> None:
+    ran = sdcard("audit", "list")
+
+    assert ran.status == 0
+    lines = [line.split("  ") for line in ran.out.splitlines()]
+    assert [line[0] for line in lines] == ["1", "2", "3"]
+    assert lines[1][2:6] == ["agent.registered", "by alice", "agent:agent-1", "interaction interaction-1"]
+    assert lines[1][6].startswith("public=")
+    assert {len(line[6]) <= 160 for line in lines} == {True}
+    for (at, *_), record in zip(
+        [line[1:] for line in lines], sdcard("audit", "list", "--json").json["records"], strict=True
+    ):
+        assert at == show_instant(record["at"])
+
+
+@pytest.mark.parametrize(
+    ("options", "sequences"),
+    [
+        ((), [1, 2, 3]),
+        (("--subject", "alice"), [1, 2, 3]),
+        (("--subject", ""), []),
+        (("--subject", "nobody"), []),
+        (("--event", "agent.registered"), [1, 2, 3]),
+        (("--event", "cards.revoked", "--event", "agent.registered"), [1, 2, 3]),
+        (("--event", "cards.revoked"), []),
+        (("--agent-id", "agent-1"), [2]),
+        (("--agent", "agent:agent-2"), [3]),
+        (("--interaction-id", "interaction-0"), [1]),
+        (("--since", str(int(NOW) + 60)), [2, 3]),
+        (("--agent-id", "agent-1", "--since", str(int(NOW) + 61)), []),
+    ],
+)
+def test_a_list_has_the_records_that_are_asked_for_and_says_when_there_are_none(
+    sdcard: Sdcard, recorded: Desk, options: tuple[str, ...], sequences: list[int]
+) -> None:
+    as_json, ran = sdcard("audit", "list", *options, "--json"), sdcard("audit", "list", *options)
+
+    assert [record["sequence"] for record in as_json.json["records"]] == sequences
+    assert [int(line.partition(" ")[0]) for line in ran.out.splitlines()] == sequences
+    assert ran.err == ("" if sequences else "No audit record matches.\n")
+    assert as_json.status == ran.status == 0
+
+
+def test_a_list_shows_no_member_of_the_chain_and_leaves_out_a_record_that_cannot_be_read(
+    sdcard: Sdcard, recorded: Desk
+) -> None:
+    records = sdcard("audit", "list", "--json").json["records"]
+    assert not {"state", "previous", "digest"} & {name for record in records for name in record}
+    change(recorded, "UPDATE audit SET disclosed = 'no JSON' WHERE sequence = 2")
+
+    ran = sdcard("audit", "list")
+
+    assert (ran.status, len(ran.out.splitlines())) == (1, 2)
+    assert "audit/2" in ran.err
+
+
+def test_a_list_says_that_an_operator_acted_and_shows_no_control_characters(sdcard: Sdcard, recorded: Desk) -> None:
+    assert sdcard("token", "create", "--subject", "team-a").status == 0
+    change(recorded, "UPDATE audit SET event = 'token' || char(27) || '[31m' WHERE sequence = 4")
+    ran = sdcard("audit", "list", "--subject", "")
+
+    (line,) = ran.out.splitlines()
+    assert "token\\u001b[31m  by an operator  token=" in line
+    assert "subject=team-a" in line
 
 
 def test_a_chain_is_verified_against_a_checkpoint(sdcard: Sdcard, recorded: Desk) -> None:

@@ -110,7 +110,7 @@ def test_a_full_disk_is_misuse_and_no_traceback() -> None:
         status, error = run_process("demo", "--json", stdout=full.fileno())
 
     assert status == 2
-    assert b"Traceback" not in error
+    assert error == b"Error: the output cannot be written: No space left on device; make room, or write it elsewhere\n"
 
 
 def test_a_reader_that_leaves_is_no_traceback() -> None:

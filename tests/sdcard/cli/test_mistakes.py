@@ -1,6 +1,7 @@
 """Mistakes of people at the command line. Each answer says what, where and how."""
 
 import json
+import re
 import shlex
 import shutil
 import socket
@@ -40,6 +41,10 @@ ALONE: dict[str, Row] = {
     "inspect trust.json": (1, "This is a trust document. | trust.json | An SD-Card or a presentation is expected"),
     "inspect folder": (2, "Is a directory | folder | Error:"),
     "inspect nowhere/x": (2, "there is no folder | nowhere | mkdir -p nowhere"),
+    "card check bom.json": (0, "without a byte order mark | bom.json | Save the file"),
+    "card check card.yaml": (1, "card.member-missing | card/description | Add `description`"),
+    "card check anchor.yaml": (1, "yaml.feature | card/x | Write the value out instead"),
+    "card check big.json": (1, "limit.bytes | big.json | at most 262144 bytes"),
     "policy check georoute.json": (1, "This is an agent card. | georoute.json | A disclosure policy is expected here."),
     "policy check misspelt.toml": (1, "disclose.unknown | x/claims/descripton | known name is description"),
     "policy check broken.toml": (1, "policy.toml | Line 1, column 5 | `sdcard policy schema` prints its schema"),
@@ -151,6 +156,11 @@ ALONE: dict[str, Row] = {
     f"register georoute.json --registry {REGISTER[23:]}": (2, "--registry got --agent-id | value | variable empty"),
     "present": (2, "Missing argument | FILE | sdcard present --help"),
     "token create": (2, "Missing option | --subject | sdcard token create --help"),
+    f"verify shown --trust trust.json {CHALLENGE} --status-unchecked=": (2, "why the status | Error: | say why"),
+    "agents renew g --registry http://127.0.0.1:1 --key a.jwk --out x --supersedes revok": (
+        2,
+        "--supersedes is | revoke | run_out",
+    ),
     "verify shown --nonsens": (2, "No such option | --nonsens | sdcard verify --help"),
     "verify shown --tust trust.json": (2, "No such option | --tust | --trust"),
     "agnts list": (2, "No such command | agnts | Did you mean 'agents'"),
@@ -169,8 +179,10 @@ ALONE: dict[str, Row] = {
     "serve --database-url sqlite:////nope/x": (2, "there is no folder /nope | for the database | mkdir -p /nope"),
     "token list --database-url sqlite:///nowhere/x.sqlite": (2, "no registry | nowhere | SDCARD_DATABASE_URL"),
     "token create --subject x --database-url sqlite:///nowhere/x": (2, "no folder | nowhere | SDCARD_DATABASE_URL"),
+    "token create --subject me --days 0": (2, "Invalid value | --days | greater than or equal to 1"),
+    "keys rotate crds": (2, "a key signs one of | cards | status, tokens, audit"),
     "config show --config misspelt.conf": (2, "settings that there are not | prt | meant: port?"),
-    "token create --subject me --scope agents:registr": (2, "known scopes | agents:register | Error:"),
+    "token create --subject me --scope agents:registr": (2, "no scope | agents:registr. | mean agents:register?"),
     "approvals approve nothing --by me": (2, "there is no registry at | sdcard.sqlite | --database-url"),
     "db backup -": (2, "`-` is no file | FILE | give the name of a file"),
     # what destroys asks, or is refused
@@ -229,7 +241,22 @@ AT_A_REGISTRY: dict[str, Row] = {
     ),
     "register georoute.json --registry REGISTRY --agent-id m --key m.jwk --context publik --out m": (
         1,
-        "context.unknown | disclosure_contexts/0/context | Known contexts: public",
+        "context.unknown | disclosure_contexts/0/context | Did you mean public? Known contexts: public",
+    ),
+    "register georoute.json --registry REGISTRY --agent-id m --key m.jwk --context public=skils --out m": (
+        1,
+        "disclose.unknown | disclosure_contexts/0/disclose/0 | nearest known name is skills",
+    ),
+    "register georoute.json --registry REGISTRY --agent-id m --key m.jwk --context public --out m --supersedes revok": (
+        2,
+        "--supersedes is | revoke | run_out",
+    ),
+    "revoke nobody --registry REGISTRY --yes": (1, "agent.unknown | request/agent_id | `sdcard agents list`"),
+    "agents renew nobody --registry REGISTRY --key other.jwk --out m": (1, "agent.unknown | agent_id | agents list"),
+    f"verify trailing.txt {VERIFY}": (0, "Verified | agent: | checked"),
+    f"verify shown.txt {VERIFY.replace('n-0S6', 'n-1S6')} --json": (
+        1,
+        '"refused": true | "where": "kb-jwt/nonce" | "advice": "Give the nonce',
     ),
     "register georoute.json --registry LOCALHOST --agent-id m --key m.jwk --context public --out m": (
         2,
@@ -281,6 +308,10 @@ def make_files(key: str) -> None:
         "cut.json": '{"name":"x"\n "version":"1"}',
         "skils.json": json.dumps({**card, "skils": []}),
         "broken.yaml": "name: x\na: [b\n",
+        "card.yaml": "name: x\nversion: '1'\n",
+        "anchor.yaml": "x: &a y\nname: *a\n",
+        "bom.json": "\ufeff" + json.dumps(card),
+        "big.json": json.dumps(card) + " " * 3_000_000,
         "misspelt.toml": '[contexts.x.claims]\ndescripton = "plain"\n',
         "broken.toml": "x = \n",
         "misspelt.conf": "prt = 9\n",
@@ -319,6 +350,7 @@ def test_a_mistake_beside_a_registry_is_answered_with_what_where_and_how(
         ("shown", text),
         ("wrapped", "\n".join(lines)),
         ("crlf", "\r\n".join(lines)),
+        ("trailing", f"{text}\n\n"),
         ("cut", text[:-9]),
     ):
         Path(f"{name}.txt").write_text(shown, encoding="ascii", newline="")
@@ -338,6 +370,50 @@ def test_a_mistake_beside_a_registry_is_answered_with_what_where_and_how(
         if missing or ran.status != status or "Traceback" in ran.err:
             wrong[mistake] = (missing, ran.status, said(ran))
     assert not wrong, "\n".join(f"{mistake}: {what}" for mistake, what in wrong.items())
+
+
+def test_a_command_without_a_token_says_who_makes_one(sdcard: Sdcard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SDCARD_TOKEN", raising=False)
+    ran = sdcard("agents", "list", "--registry", "http://127.0.0.1:1")
+
+    assert (ran.status, ran.out) == (2, "")
+    for words in ("a bearer token is needed", "SDCARD_TOKEN, or give --token-file", "`sdcard token create` makes one"):
+        assert words in said(ran)
+
+
+def test_a_registry_without_its_key_encryption_key_says_what_to_restore(sdcard: Sdcard) -> None:
+    assert sdcard("keys", "add", "cards").status == 0
+    Path("key-encryption.key").unlink()
+    for command in (("keys", "add", "cards"), ("keys", "rotate", "cards"), ("serve",)):
+        ran = sdcard(*command)
+        assert (ran.status, ran.out) == (2, "")
+        assert "the key-encryption key is missing" in said(ran)
+        assert "Restore key-encryption.key from its backup, or set SDCARD_KEY_ENCRYPTION_KEY" in said(ran)
+
+
+def test_a_rotation_that_comes_too_soon_says_how_long_to_wait(sdcard: Sdcard) -> None:
+    for _ in range(2):
+        assert sdcard("keys", "add", "cards").status == 0
+    ran = sdcard("keys", "rotate", "cards")
+
+    assert ran.status == 2
+    assert re.search(r"published for 600 s before it signs.* wait for another \d+ s, or say --at-once", said(ran))
+
+
+def test_a_setting_that_there_is_not_is_named_beside_the_one_that_was_meant(
+    sdcard: Sdcard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SDCARD_PRT", "9")
+    ran = sdcard("config", "show")
+
+    assert (ran.status, "SDCARD_PRT is no setting (meant: SDCARD_PORT?)" in said(ran)) == (0, True)
+
+
+def test_an_answer_in_a_pipe_has_no_colour(sdcard: Sdcard) -> None:
+    sdcard("keys", "new", "a.jwk")
+    make_files(Path("a.jwk").read_text(encoding="ascii"))
+    for command in (("card", "check", "skils.json"), ("policy", "explain", "georoute.json"), ("inspect", "nowhere")):
+        assert "\x1b" not in said(sdcard(*command))
 
 
 def test_a_port_that_is_taken_is_named(sdcard: Sdcard) -> None:
