@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -124,6 +125,47 @@ def cluster(*, crash_safe: bool, standby_of: Cluster | None = None) -> Iterator[
         if server is not None:
             server.stop(signal.SIGQUIT)  # at once: nothing in it is needed
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def pooler(server: Cluster, sessions: int) -> Iterator[int]:
+    """The port of a PgBouncer that gives each transaction one of so many sessions of the server."""
+    needs("postgresql")
+    program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
+    if program is None:
+        unavailable("needs PgBouncer: apt-get install pgbouncer")
+    folder, port = Path(tempfile.mkdtemp(prefix="pgb")), free_port()
+    settings = {
+        "listen_addr": "127.0.0.1",
+        "listen_port": port,
+        "unix_socket_dir": "",
+        "auth_type": "any",
+        "pool_mode": "transaction",
+        "default_pool_size": sessions,
+        "logfile": folder / "log",
+    }
+    lines = [f"[databases]\n* = host=127.0.0.1 port={server.port} user=app\n[pgbouncer]"]
+    (folder / "ini").write_text("\n".join([*lines, *(f"{name} = {value}" for name, value in settings.items()), ""]))
+    if os.geteuid() == 0:
+        for path in (folder, folder / "ini"):
+            shutil.chown(path, "postgres", "postgres")
+    with subprocess.Popen([program, "-q", str(folder / "ini")], cwd=folder, **_as_postgres()) as running:
+        try:
+            deadline = time.monotonic() + _PATIENCE
+            while running.poll() is None and not _listens(port):
+                assert time.monotonic() < deadline, (folder / "log").read_text()
+                time.sleep(0.02)
+            assert running.poll() is None, (folder / "log").read_text()
+            yield port
+        finally:
+            running.kill()
+            running.wait()
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as asked:
+        return asked.connect_ex(("127.0.0.1", port)) == 0
 
 
 def query(url: str, *statements: str) -> list[list[tuple[Any, ...]]]:

@@ -107,7 +107,7 @@ async def find_earlier_response(database: Database, asked: IdempotentRequest, no
     Raises:
         Refused: as ``open_response``.
     """
-    kept = await database.read(lifecycle_repository.find_response, asked.digest, int(now))
+    kept = await database.read_replicated(lifecycle_repository.find_response, asked.digest, int(now))
     return None if kept is None else open_response(kept, asked)
 
 

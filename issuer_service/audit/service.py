@@ -85,7 +85,7 @@ async def make_checkpoint(
         Refused: ``store.unavailable``; ``audit.head-differs`` when the head is missing.
         OSError: when the file cannot be written.
     """
-    head = await database.read(repository.read_head)
+    head = await database.read_replicated(repository.read_head)
     if head is None:
         raise Refused(Rule.AUDIT_HEAD, Where(Part.AUDIT), "The head is not there; `sdcard audit verify` says more.")
     if head.sequence < last.sequence:

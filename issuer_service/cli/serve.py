@@ -81,7 +81,7 @@ def name_database(url: str) -> str:
     """Name a database by its file, or by its URL without the password."""
     from sqlalchemy import make_url
 
-    from sdcard.io.database import file_of
+    from sdcard.io.sqlite import file_of
 
     parsed = make_url(url)
     file = file_of(parsed)

@@ -19,7 +19,8 @@ from issuer_service.keys.repository import KeyUse
 from sdcard.audit_chain import MOST_BYTES, START, verify_checkpoint
 from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse, Part, Refused, Where
-from sdcard.io.database import Database, file_of, open_database
+from sdcard.io.database import Database, open_database
+from sdcard.io.sqlite import file_of
 from sdcard.jose.jws import parse_jws
 from sdcard.jose.keys import parse_public_jwk
 from sdcard.rules import Rule

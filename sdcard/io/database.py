@@ -1,23 +1,15 @@
 """``Database``: connections to SQLite or PostgreSQL, and transactions in turn.
 
 It refuses when the database is not available.
-
-If a file is deleted or replaced under a running process, its open connections write to a file without a name, and the
-writes are lost. So a connection is used only while the name refers to its file. Only preparation creates a new file.
 """
 
 import asyncio
-import contextlib
-import os
-import sqlite3
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import (
-    URL,
     AsyncAdaptedQueuePool,
     Connection,
     Engine,
@@ -40,24 +32,22 @@ from sdcard.io.database_errors import (
     StoreUnavailable,
     allocate_beside,
     check_file,
-    check_open,
+    is_away,
     is_full,
     is_lost_race,
-    make_durable,
-    prepare_sqlite,
+    is_refused,
     reachable,
     refusal_of,
     spill,
 )
 from sdcard.io.lookups import Lookup, PostgresqlLookups, Rows, SqliteLookups, TooSlow
+from sdcard.io.sqlite import file_of, prepare_sqlite, ways_to_open
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
 _DRIVERS = {"sqlite", "sqlite+aiosqlite", "postgresql+asyncpg"}
 """``sqlite+aiosqlite`` is how SQLite was written when another driver served it."""
-_OPTIONS = {"host", "port", "ssl", "passfile", "target_session_attrs", "prepared_statement_cache_size"}
-"""What the query of a PostgreSQL URL can say. Another one would be found out too late, by a request."""
 
 _CONNECTIONS = 15
 """Of a pool, which SQLAlchemy fills to five and lets grow by ten."""
@@ -69,6 +59,8 @@ CONNECTION_SECONDS, BETWEEN_ATTEMPTS = 5.0, 0.05
 
 _ATTEMPTS = 3
 """Attempts per transaction: the loser of a race sees the winner's rows, but can lose again."""
+_PAUSES = (0.1, 0.3, 1.0)
+"""Seconds before the next attempts of a transaction that the server's absence ended before its commit."""
 
 Work = Callable[[Connection], _T]
 """Work on a connection, without other effects: it may run in another thread, and again after a conflict."""
@@ -109,7 +101,7 @@ class Database:
         try:
             return await self._lookups.look_up(lookup, values)
         except UNREACHABLE as error:
-            if not is_full(error):
+            if not (is_full(error) or is_away(error)):
                 raise refusal_of(error) from None
         return await self.read(lambda connection: lookup.read(connection, values))
 
@@ -127,16 +119,18 @@ class Database:
     async def change_at_once(self, statement: Lookup, **values: object) -> Rows:
         """Execute one short statement as a transaction of its own.
 
-        On PostgreSQL it takes one round trip.
+        On PostgreSQL it takes one round trip, and ends when its caller has left, as ``change``.
 
         Raises:
             Refused: ``store.unavailable``; ``store.slow`` after a timeout, and then nothing was written.
         """
         if isinstance(self._lookups, PostgresqlLookups):
+            running = asyncio.ensure_future(self._lookups.look_up(statement, values))
+            running.add_done_callback(lambda done: done.cancelled() or done.exception())
             try:
-                return await self._lookups.look_up(statement, values)
+                return await asyncio.shield(running)
             except UNREACHABLE as error:
-                if not is_full(error):
+                if not (is_full(error) or is_refused(error)):
                     raise refusal_of(error) from None
         return await self.change(lambda connection: statement.read(connection, values))
 
@@ -161,35 +155,52 @@ class Database:
         Raises:
             Refused: ``store.unavailable``.
         """
+        call = partial(self._run, lambda c: work(c, *arguments, **named), False, self._longest)
         with reachable():
-            return await self._run(lambda c: work(c, *arguments, **named), False, self._longest)
+            return await _retry(call) if self.is_remote else await call()
+
+    async def read_replicated(
+        self, work: Callable[Concatenate[Connection, _P], _T], *arguments: _P.args, **named: _P.kwargs
+    ) -> _T:
+        """Read what a failover to a synchronous standby does not take away.
+
+        Raises:
+            Refused: ``store.unavailable``.
+        """
+        call = self.change if self.is_remote else self.read  # a COMMIT waits, also one that wrote nothing
+        return await call(work, *arguments, **named)
 
     async def change(
         self, work: Callable[Concatenate[Connection, _P], _T], *arguments: _P.args, **named: _P.kwargs
     ) -> _T:
         """Call ``work`` with a connection and these arguments in one transaction.
 
-        Do all of it again when a race was lost: to rows that were not there when it looked, or to a deadlock. Work that
-        waits to write waits here, without a connection.
+        Do all of it again when a race was lost: to rows that were not there when it looked, or to a deadlock; and when
+        the server was away before the commit. Work that waits to write waits here, without a connection.
 
         Raises:
             Refused: ``store.unavailable``, also when it lost every time; then nothing was written, unless the
                 connection broke during the commit itself: then the outcome is unknown, and the caller has to retry.
         """
+        call = partial(self._change, lambda c: work(c, *arguments, **named))
         with reachable():
-            for _ in range(_ATTEMPTS):
-                try:
-                    async with asyncio.timeout(self._patience):
-                        await self._turns.acquire()
-                except TimeoutError:
-                    raise StoreUnavailable(Reason.LOCKED) from None
-                running = asyncio.ensure_future(self._run(lambda c: work(c, *arguments, **named), True, self._longest))
-                running.add_done_callback(self._end_turn)
-                try:
-                    return await asyncio.shield(running)
-                except exc.DBAPIError as error:
-                    if not is_lost_race(error):
-                        raise
+            return await _retry(call) if self.is_remote else await call()
+
+    async def _change(self, work: Work[_T]) -> _T:
+        """Do the work in turn, again for each lost race."""
+        for _ in range(_ATTEMPTS):
+            try:
+                async with asyncio.timeout(self._patience):
+                    await self._turns.acquire()
+            except TimeoutError:
+                raise StoreUnavailable(Reason.LOCKED) from None
+            running = asyncio.ensure_future(self._run(work, True, self._longest))
+            running.add_done_callback(self._end_turn)
+            try:
+                return await asyncio.shield(running)
+            except exc.DBAPIError as error:
+                if not is_lost_race(error):
+                    raise
         raise StoreUnavailable(Reason.LOCKED)
 
     def _end_turn(self, work: "asyncio.Future[Any]") -> None:
@@ -230,12 +241,32 @@ class Database:
         """Do the work in a transaction, within these seconds."""
         if isinstance(self._engine, Engine):
             return await asyncio.get_running_loop().run_in_executor(self._threads, _run, self._engine, work, writes)
-        async with asyncio.timeout(seconds):
-            connection = await self._connect(self._engine)
-            try:
-                async with connection.begin() if writes else contextlib.nullcontext():
-                    return await connection.run_sync(_run_on, work)
-            finally:
+        from sdcard.io.postgresql import closed_after
+
+        connection = None
+        try:
+            async with asyncio.timeout(seconds):
+                connection = await self._connect(self._engine)
+                driver = (await connection.get_raw_connection()).driver_connection
+            with closed_after(seconds, driver):
+                try:
+                    if writes:
+                        await connection.begin()  # else a driver's cursor would be rolled back
+                    found = await connection.run_sync(_run_on, work)
+                except UNREACHABLE as error:
+                    if is_away(error):  # an error of COMMIT says nothing about the outcome
+                        await connection.invalidate()  # or the next attempt meets the same standby
+                        raise _Interrupted(error) from None
+                    raise
+                if writes:
+                    await connection.commit()
+                return found
+        except UNREACHABLE as error:
+            if connection is None and is_away(error):
+                raise _Interrupted(error) from None
+            raise
+        finally:
+            if connection is not None:
                 await asyncio.shield(connection.close())
 
     async def _connect(self, engine: AsyncEngine) -> AsyncConnection:
@@ -281,12 +312,29 @@ class Database:
             await self._engine.dispose()
 
 
+class _Interrupted(Exception):
+    """The end of a transaction before its commit, with the error: nothing is written."""
+
+
+async def _retry(attempt: Callable[[], Awaitable[_T]]) -> _T:
+    """Make more attempts while the server is away: another one may take over."""
+    for seconds in (*_PAUSES, None):
+        try:
+            return await attempt()
+        except _Interrupted as error:
+            if seconds is None:
+                raise error.args[0] from None
+            await asyncio.sleep(seconds)
+    raise AssertionError("the last attempt returns or raises")
+
+
 def _run(engine: Engine, work: Work[_T], writes: bool) -> _T:
     with engine.connect() as connection:
         if not writes:
             return _run_on(connection, work)
         with connection.begin():
-            begin_writing(connection)
+            # A transaction that reads first cannot wait for the lock, and its reads may be outdated (WAL mode).
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
             return _run_on(connection, work)
 
 
@@ -300,16 +348,6 @@ def _run_on(connection: Connection, work: Work[_T]) -> _T:
     if isinstance(found, Result | MappingResult | ScalarResult):
         found.close()
     return found
-
-
-def begin_writing(connection: Connection) -> None:
-    """Make SQLite lock at the start of a transaction, and wait for the lock.
-
-    A transaction that reads first could not wait for the lock, and its reads could be outdated (WAL mode). With this,
-    changes of tables are part of the transaction too.
-    """
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def open_database(url: str, patience: float = 10.0, look_up_seconds: float = 2.0) -> Database:
@@ -328,17 +366,24 @@ def open_database(url: str, patience: float = 10.0, look_up_seconds: float = 2.0
     """
     try:
         parsed = make_url(url)
-        ways = {"hide_parameters": True, **_ways_to_connect(parsed, patience)}
+        if parsed.drivername not in _DRIVERS:
+            raise ValueError
         engine: Engine | AsyncEngine
         lookups: SqliteLookups | PostgresqlLookups
         if parsed.get_backend_name() == "sqlite":
-            sqlite = parsed.set(drivername="sqlite")
+            sqlite, ways = parsed.set(drivername="sqlite"), {"hide_parameters": True, **ways_to_open(parsed, patience)}
             engine = create_engine(sqlite, poolclass=QueuePool, pool_use_lifo=True, pool_timeout=patience, **ways)
             lookups = SqliteLookups(engine, look_up_seconds)
         else:
+            from sdcard.io.postgresql import check_open, make_durable, ways_to_connect
+
+            parsed, ways = ways_to_connect(parsed, patience)
+            ways["hide_parameters"] = True
             engine = create_async_engine(parsed, poolclass=AsyncAdaptedQueuePool, pool_timeout=patience, **ways)
             beside = create_async_engine(parsed, poolclass=NullPool, **ways)  # no request waits there for readers
-            event.listen(beside.sync_engine, "connect", make_durable)
+            for one in (engine, beside):
+                event.listen(one.sync_engine, "connect", make_durable)
+            event.listen(engine.sync_engine, "checkout", check_open)
             lookups = PostgresqlLookups(beside, look_up_seconds)
     except (exc.ArgumentError, exc.InvalidRequestError, ImportError, ValueError):
         raise Misuse(
@@ -349,46 +394,4 @@ def open_database(url: str, patience: float = 10.0, look_up_seconds: float = 2.0
     if isinstance(engine, Engine):
         event.listen(engine, "connect", partial(prepare_sqlite, patience))
         event.listen(engine, "checkout", check_file)
-    else:
-        event.listen(engine.sync_engine, "connect", make_durable)
-        event.listen(engine.sync_engine, "checkout", check_open)
     return database
-
-
-def _ways_to_connect(url: URL, patience: float) -> dict[str, Any]:
-    if url.drivername not in _DRIVERS:
-        raise ValueError
-    if url.get_backend_name() == "sqlite":
-        file = file_of(url)
-        return {"creator": _opener(file, patience)} if file else {"connect_args": {"check_same_thread": False}}
-    if not set(url.query) <= _OPTIONS:
-        raise ValueError
-    milliseconds = int(1000 * patience)
-    settings = {
-        "application_name": "sdcard",
-        "lock_timeout": str(milliseconds),
-        "statement_timeout": str(milliseconds),
-        "idle_in_transaction_session_timeout": str(3 * milliseconds),
-    }
-    return {"connect_args": {"timeout": patience, "server_settings": settings}}
-
-
-def file_of(url: URL) -> Path | None:
-    """Return the file of a SQLite database.
-
-    None for one in memory, and for a URI, which says itself how it is opened.
-    """
-    name = url.database or ":"
-    return Path(name) if url.get_backend_name() == "sqlite" and not name.startswith((":", "file:")) else None
-
-
-def create_private(file: Path) -> None:
-    """Create a SQLite file that only its owner can read; keep an existing one."""
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
-
-
-def _opener(file: Path, patience: float) -> Callable[[], sqlite3.Connection]:
-    """Opens the file, and never makes one. Work is done in one thread after the other."""
-    uri = f"{file.absolute().as_uri()}?mode=rw"
-    return lambda: sqlite3.connect(uri, uri=True, timeout=patience, check_same_thread=False)

@@ -4,9 +4,9 @@ import contextlib
 import errno
 import logging
 import os
+import socket
 import sqlite3
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -16,7 +16,6 @@ from typing import Any
 from sqlalchemy import Connection, exc, func, select
 
 from sdcard.errors import Part, Refused, Where
-from sdcard.io.lookups import identity_of
 from sdcard.rules import Rule
 
 # -- Errors of databases and drivers that mean: the database is not available -----------------------------------------
@@ -47,6 +46,9 @@ _OUR_CLASSES = ("21", "22", "23", "42")
 """Classes of SQLSTATE: cardinality, data, constraints, syntax. SQLAlchemy does not tell them apart with asyncpg."""
 _NOT_PREPARED = ("42501", "42703", "42P01")
 """Privileges, columns and tables that are not there: for the operator to mend."""
+_REFUSED = ("25006", "57P03")
+"""A server that is read-only, as a standby is, or that starts or ends."""
+_BROKEN = ("08", "57P", "40003")
 
 
 class Reason(StrEnum):
@@ -96,24 +98,62 @@ def reachable() -> Iterator[None]:
 def refusal_of(error: Exception) -> Exception:
     """Turn an error of the database into a refusal; our own bugs pass unchanged."""
     cause = getattr(error, "orig", None) or error
-    sqlstate = getattr(cause, "sqlstate", None)
-    if _is_our_fault(error, sqlstate or ""):
+    sqlstate = _sqlstate_of(error)
+    if _is_our_fault(error, sqlstate):
         return error
     code = getattr(cause, "sqlite_errorname", None) or sqlstate
-    own = cause.__cause__ or cause  # SQLAlchemy calls most of what asyncpg says Error
-    _log.error("the database is not available: %s", " ".join(filter(None, (type(own).__name__, code))))
-    return StoreUnavailable(_reason_of(cause, code or ""))
+    _log.error("the database is not available: %s", " ".join(filter(None, (type(_own(error)).__name__, code))))
+    return StoreUnavailable(_reason_of(cause, code))
 
 
 def is_full(error: Exception) -> bool:
     """Whether PostgreSQL has no connection to spare."""
-    return getattr(getattr(error, "orig", None) or error, "sqlstate", None) == "53300"
+    return _sqlstate_of(error) == "53300"
 
 
 def is_lost_race(error: exc.DBAPIError) -> bool:
     """Class 40 of SQLSTATE: the server rolled back for another's sake."""
-    sqlstate = getattr(error.orig, "sqlstate", None) or ""
-    return isinstance(error, exc.IntegrityError) or sqlstate.startswith("40")
+    return isinstance(error, exc.IntegrityError) or (_sqlstate_of(error).startswith("40") and not is_broken(error))
+
+
+def is_refused(error: BaseException) -> bool:
+    """Whether a PostgreSQL server executed nothing.
+
+    It starts, is a standby, or accepts no connection. Another attempt, at another server or later, may succeed.
+    """
+    return isinstance(_own(error), ConnectionRefusedError | socket.gaierror) or _sqlstate_of(error) in _REFUSED
+
+
+def is_broken(error: BaseException) -> bool:
+    """Whether the connection broke.
+
+    The outcome of its last statement is unknown then. The driver gives class 08 to a connection that was lost while a
+    statement ran. In class 57P the server ends.
+    """
+    sqlstate = _sqlstate_of(error)
+    return not sqlstate or sqlstate.startswith(_BROKEN)
+
+
+def is_away(error: BaseException) -> bool:
+    """Whether another attempt may find a server.
+
+    The transaction was not committed. A timeout is none: the next attempt would take as long.
+    """
+    own = _own(error)
+    is_driver = type(own).__module__.startswith("asyncpg.") and not isinstance(own, ValueError)
+    is_known = is_refused(error) or isinstance(own, OSError) or (is_driver and is_broken(error))
+    return is_known and not isinstance(own, TimeoutError)
+
+
+def _own(error: BaseException) -> BaseException:
+    """Return what the driver said. SQLAlchemy calls most of it Error."""
+    cause = getattr(error, "orig", None) or error
+    own: BaseException = cause.__cause__ or cause
+    return own
+
+
+def _sqlstate_of(error: BaseException) -> str:
+    return getattr(getattr(error, "orig", None) or error, "sqlstate", None) or ""
 
 
 def _reason_of(cause: BaseException, code: str) -> Reason:
@@ -175,80 +215,22 @@ def spill(connection: Connection) -> None:
             connection.rollback()
 
 
-# -- Setup of new database connections, and checks before a pooled one is used again ----------------------------------
-
-_PAGES_OF_WAL = 8_000
-"""Of 4 KiB: 32 MB. A registration writes some 100 pages, many of them again and again; SQLite's thousand were copied
-to the database every ten registrations, which took a sixth of their time."""
-
-_CACHE_KIB = 16_384
-"""Page cache of a SQLite connection. Another connection's write empties it, so the last used connection is used
-next."""
+# -- Check that a SQLite file still has its name -----------------------------------------------------------------------
+# If a file is deleted or replaced under a running process, its open connections write to a file without a name, and the
+# writes are lost. So a connection is used only while the name refers to its file.
 
 
-def prepare_sqlite(patience: float, connection: Any, record: Any) -> None:
-    """Readers and a writer side by side, and a commit that survives a loss of power."""
-    cursor = connection.cursor()
+def identity_of(file: str) -> tuple[int, int] | None:
+    """Resolve a file name; None when it does not exist, or the database is in memory."""
     try:
-        _use_wal(cursor, patience)
-        sizes = f"cache_size=-{_CACHE_KIB}", f"wal_autocheckpoint={_PAGES_OF_WAL}"
-        for pragma in ("synchronous=FULL", "foreign_keys=ON", *sizes):
-            cursor.execute(f"PRAGMA {pragma}")
-        cursor.execute("PRAGMA database_list")
-        file = cursor.fetchone()[2]
-        cursor.close()
-    except sqlite3.Error:
-        connection.close()  # no other code has it yet
-        raise
-    record.info["file"] = (file, identity_of(file))
-
-
-def _use_wal(cursor: Any, patience: float) -> None:
-    """Switch to WAL, and retry while other processes that start hold the lock.
-
-    SQLite waits for no lock here, whatever its timeout.
-    """
-    ends_at = time.monotonic() + patience
-    while True:
-        try:
-            cursor.execute("PRAGMA journal_mode=WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() >= ends_at:
-                raise
-            time.sleep(0.01)
-
-
-_DURABLE = """SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')
-WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)"""
-
-
-def make_durable(connection: Any, _: object) -> None:
-    """Make commits durable, independent of the defaults of server, database and role.
-
-    The stricter default ``remote_apply`` is kept.
-    """
-    try:
-        cursor = connection.cursor()
-        cursor.execute(_DURABLE)
-        cursor.close()
-        connection.commit()
-    except BaseException:
-        connection.terminate()  # no other code has it yet
-        raise
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def check_file(_: object, record: Any, __: object) -> None:
     """A connection is used only while the name still leads to its file."""
     file, identity = record.info["file"]
     if identity_of(file) != identity:
-        raise exc.DisconnectionError
-
-
-def check_open(_: object, record: Any, __: object) -> None:
-    """Reject a connection that the server has closed.
-
-    A server that stops closes its connections, and the driver notices. The pool then opens a new one.
-    """
-    if record.driver_connection.is_closed():
         raise exc.DisconnectionError

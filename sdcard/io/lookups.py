@@ -6,7 +6,6 @@ path, which runs few at a time and refuses after ``seconds``. So slow look-ups d
 """
 
 import asyncio
-import os
 import sqlite3
 import time
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from sqlalchemy.dialects.postgresql import asyncpg
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from sdcard.errors import Part, Refused, Where
+from sdcard.io.database_errors import identity_of, is_broken, is_refused
 from sdcard.io.statements import Rendered, Statement
 from sdcard.rules import Rule
 
@@ -44,15 +44,12 @@ _STEPS = 2_000
 """Of SQLite's machine between two looks at the clock: some 0.05 ms."""
 _CACHE_KIB = 65_536
 """Of pages that the event loop's connection keeps: the upper ones of a large index do not fit into SQLite's 2 MiB."""
-_ALONG_INDICES = "; ".join(
-    f"SET {name} = {value}"
-    for name, value in {
-        "enable_seqscan": "off",
-        "enable_bitmapscan": "off",
-        "plan_cache_mode": "force_generic_plan",
-        "jit": "off",
-    }.items()
-)
+_ALONG_INDICES = {
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "jit": "off",
+}
 """A look-up reads a few rows along an index, whatever PostgreSQL thinks of how many there are; planned once."""
 _CANCELED = "57014"
 
@@ -198,15 +195,6 @@ class SqliteLookups:
         self._own = None
 
 
-def identity_of(file: str) -> tuple[int, int] | None:
-    """Resolve a file name; None when it does not exist, or the database is in memory."""
-    try:
-        found = os.stat(file)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
 class PostgresqlLookups:
     """Look-ups in PostgreSQL, and transactions of one statement, for one event loop.
 
@@ -233,15 +221,19 @@ class PostgresqlLookups:
     async def write(self, statement: Lookup, values: dict[str, object]) -> Rows:
         """Execute a statement that writes.
 
-        There are no rows when the server did not execute it. Raises what asyncpg raises when a connection breaks.
+        There are no rows when the server did not execute it. Raises what asyncpg raises when a connection breaks. The
+        statement goes on when its caller leaves, because asyncpg would cancel the COMMIT.
         """
         rendered = statement.for_postgresql
+        asked = self._writing.look_up(rendered.text, rendered.arguments(values), self._seconds)
+        running = asyncio.ensure_future(asked)
+        running.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
-            rows = await self._writing.look_up(rendered.text, rendered.arguments(values), self._seconds)
+            rows = await asyncio.shield(running)
         except TooSlow:
             return ()
         except Exception as error:  # the driver documents no closed set; the server's errors have a code
-            if _is_broken(error):
+            if is_broken(error) and not is_refused(error):
                 raise
             return ()
         return rows or ()
@@ -250,15 +242,6 @@ class PostgresqlLookups:
         """Let go of the connections."""
         for lane in (self._quick, self._slow, self._writing):
             await lane.close()
-
-
-def _is_broken(error: BaseException) -> bool:
-    """Whether the connection broke, so that the outcome of its statement is unknown.
-
-    The driver gives class 08 to a connection that was lost while a statement ran. In class 57P the server ends.
-    """
-    sqlstate = getattr(error, "sqlstate", None)
-    return sqlstate is None or sqlstate.startswith(("08", "57P"))
 
 
 class _Lane:
@@ -289,16 +272,19 @@ class _Lane:
 
     async def _ask(self, text: str, arguments: tuple[object, ...], patience: float) -> Rows | None:
         connection = self._kept() or await self._open()
+        ends = asyncio.get_running_loop().call_later(3 * patience, connection.terminate)
         try:
-            found: Rows = await connection.fetch(text, *arguments, timeout=3 * patience)
+            found: Rows = await connection.fetch(text, *arguments)
         except BaseException as error:
-            if _is_broken(error):  # or the caller has left: its state is unknown
+            if is_broken(error):  # or the caller has left: its state is unknown
                 connection.terminate()
                 raise
             self._idle.append(connection)
             if getattr(error, "sqlstate", None) == _CANCELED:
                 return None
             raise
+        finally:
+            ends.cancel()
         self._idle.append(connection)
         return found
 
@@ -318,7 +304,14 @@ class _Lane:
         pooled.detach()
         assert connection is not None
         try:
-            await connection.execute(f"SET statement_timeout = {int(1000 * self._seconds)}; {_ALONG_INDICES}")
+            settings = {"statement_timeout": str(int(1000 * self._seconds)), **_ALONG_INDICES}
+            if hasattr(connection, "settings"):  # a pooler's, which has them for each transaction
+                del settings[
+                    "jit"
+                ]  # asyncpg sets it for the session, when it reads types of the server, and sets it back
+                connection.settings |= settings
+            else:
+                await connection.execute("; ".join(f"SET {name} = {value}" for name, value in settings.items()))
         except BaseException:  # nothing else refers to it
             connection.terminate()
             raise

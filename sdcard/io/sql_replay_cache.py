@@ -13,9 +13,10 @@ from sqlalchemy import Connection, MetaData, func, make_url, select
 
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import FreshnessWindow, Instant
-from sdcard.io.database import Database, create_private, file_of, open_database
+from sdcard.io.database import Database, open_database
 from sdcard.io.database_errors import reachable
 from sdcard.io.replay_cache import digest_of_nonce, digest_of_use
+from sdcard.io.sqlite import create_private, file_of
 from sdcard.io.used_nonces import CAPACITY, KeyChanged, SharedKey, UsedNonces, adopt_earlier_rows, used_nonces_table
 from sdcard.key_binding import Challenge, NonceUse, RequestTarget
 from sdcard.nonces import ChallengeMaker, NoncePurpose

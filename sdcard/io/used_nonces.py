@@ -42,8 +42,9 @@ from sqlalchemy.types import TypeEngine
 
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant
-from sdcard.io.database import Database, file_of
+from sdcard.io.database import Database
 from sdcard.io.lookups import Lookup, Rows
+from sdcard.io.sqlite import file_of
 from sdcard.io.statements import Statement
 from sdcard.nonces import new_key
 from sdcard.rules import Rule

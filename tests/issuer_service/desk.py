@@ -44,7 +44,8 @@ from issuer_service.tokens import TokenRow, add_token
 from sdcard import InMemorySigner
 from sdcard.audit_chain import Checkpoint, Verdict
 from sdcard.encoding import JsonObject, encode_base64url
-from sdcard.io.database import Database, create_private, open_database
+from sdcard.io.database import Database, open_database
+from sdcard.io.sqlite import create_private
 from sdcard.jose.algorithms import EC_PARAMETERS
 from sdcard.jose.jws import Signer
 from tests.postgres import query, sqlite

@@ -1,6 +1,7 @@
 """A standby takes over amid registrations: what was acknowledged is there, and what was used once stays used."""
 
 import asyncio
+import os
 import signal
 import threading
 import time
@@ -12,11 +13,13 @@ from typing import Any
 import httpx2
 import pytest
 
+from sdcard.io.database import open_database
 from sdcard.io.sql_replay_cache import SqlReplayRecord, open_records
 from sdcard.key_binding import NonceUse
-from tests.issuer_service.desk import Desk
+from tests.issuer_service.desk import Desk, assert_refused, jwk, request
 from tests.issuer_service.test_processes import Crowd, agent, assert_whole, proven, registries, token_of
 from tests.postgres import Cluster, cluster
+from tests.world import key
 
 pytestmark = [pytest.mark.postgresql, pytest.mark.slow]
 
@@ -124,3 +127,31 @@ def test_a_registry_goes_on_at_a_promoted_standby_and_nothing_acknowledged_is_lo
 
     assert load.revoked
     assert_whole(standby.url(name), [*load.registered, *crowd.acknowledged], load.revoked)
+
+
+@pytest.mark.parametrize("headers", [{}, {"idempotency_key": "one"}], ids=["in one statement", "in a transaction"])
+def test_a_commit_that_waits_for_the_standby_is_never_cut_short(
+    servers: tuple[Cluster, Cluster], tmp_path: Path, headers: dict[str, str]
+) -> None:
+    """A cancelled COMMIT succeeds on the primary alone, and the standby that takes over does not have it."""
+    primary, standby = servers
+    desk = Desk(tmp_path, primary.url(primary.new_database()))
+    with desk.open(open_database(desk.url, patience=0.3, look_up_seconds=0.3)) as registry:
+        registry.register(request("before", public_key=jwk(key(22))))
+        halted = standby.pids()
+        for pid in halted:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            for _ in range(2):
+                assert_refused(registry.post(request("new"), **headers), 503, ("store.unavailable", "request"))
+            time.sleep(1)
+            assert [agent for agent, *_ in desk.rows()["agents"]] == ["before"], "what waits is not to be seen"
+        finally:
+            for pid in halted:
+                os.kill(pid, signal.SIGCONT)
+        ended = time.monotonic() + 30
+        while (again := registry.post(request("new"), **headers)).status_code == 503:
+            assert time.monotonic() < ended
+        assert again.status_code == 201
+    assert sorted(agent for agent, *_ in desk.rows()["agents"]) == ["before", "new"]
+    assert desk.differences() == []

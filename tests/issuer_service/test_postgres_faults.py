@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -101,6 +102,27 @@ def test_a_server_that_stops_under_load_is_used_again_once_it_is_back(
     assert {f"agent-{number}" for number, status in answers if status == 201} <= stored
     assert len(rows["audit"]) == len(rows["batches"]) == len(stored)
     assert len(rows["cards"]) == 3 * len(stored)
+
+
+def test_a_change_waits_for_a_server_that_starts_again_soon(server: Cluster, desk: Desk) -> None:
+    with desk.open() as registry, ThreadPoolExecutor(1) as pool:
+        registry.register(request())
+        server.stop()
+        registered = pool.submit(registry.post, request("second", public_key=jwk(key(21))))
+        time.sleep(0.2)
+        server.start()
+        assert registered.result().status_code == 201
+
+
+def test_a_host_that_does_not_answer_leaves_time_for_the_others(server: Cluster, desk: Desk) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        hosts = f"host=127.0.0.1:{silent.getsockname()[1]}&host=127.0.0.1:{server.port}"
+        url = f"postgresql+asyncpg://app@/{database_of(desk)}?{hosts}&target_session_attrs=read-write"
+        with desk.open(open_database(url, patience=2.0)) as registry:
+            registry.register(request())
+            began = time.monotonic()
+            assert registry.read().status_code == 404
+            assert time.monotonic() - began < 0.9, "the host that answered is asked first from then on"
 
 
 def test_a_server_that_hangs_keeps_nobody_for_long(server: Cluster, desk: Desk) -> None:

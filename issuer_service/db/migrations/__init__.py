@@ -15,8 +15,9 @@ from sqlalchemy import Connection, column, func, inspect, make_url, select, tabl
 
 from issuer_service.db.state_check import adopt
 from sdcard.errors import Misuse
-from sdcard.io.database import Database, create_private, file_of, open_database
+from sdcard.io.database import Database, open_database
 from sdcard.io.database_errors import reachable
+from sdcard.io.sqlite import create_private, file_of
 from sdcard.io.system import SystemClock
 
 _LOCK = 0x5D_CA4D

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, CursorResult, text
 
-from sdcard.io.database import create_private, open_database
+from sdcard.io.database import open_database
+from sdcard.io.sqlite import create_private
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -7,7 +7,8 @@ import asyncpg
 import pytest
 from sqlalchemy import literal, select
 
-from sdcard.io.lookups import Lookup, PostgresqlLookups, _is_broken
+from sdcard.io.database_errors import is_broken
+from sdcard.io.lookups import Lookup, PostgresqlLookups
 
 
 class Opening:
@@ -56,4 +57,4 @@ def test_a_connection_is_closed_when_its_caller_leaves() -> None:
 )
 def test_a_lost_connection_is_never_taken_for_a_statement_that_was_refused(error: Exception, broken: bool) -> None:
     """The server may have committed, so a caller must not do the work again as if nothing was written."""
-    assert _is_broken(error) is broken
+    assert is_broken(error) is broken
