@@ -140,7 +140,8 @@ def registration(lists: dict[str, str]) -> RegistrationRow:
     statuses = {context: StatusRow(list_id, number) for context, list_id in lists.items() if list_id}
     key = KeyRow(f"key-{number}", Where(Part.REQUEST))
     cards = tuple(
-        CardRow(f"{context} {number}", context, key.thumbprint, 2**31, statuses.get(context)) for context in lists
+        CardRow(f"{context} {number}", "00" * 32, context, key.thumbprint, 2**31, statuses.get(context))
+        for context in lists
     )
     return RegistrationRow(
         at=1_800_000_000,

@@ -147,7 +147,8 @@ class Year:
             batch_id=batch,
             kid=self._desk.signer.public_key.thumbprint,
             cards=tuple(
-                CardRow(_name(f"{batch}{one}", 0), one, holder.thumbprint, end, status) for one, status in named
+                CardRow(_name(f"{batch}{one}", 0), "00" * 32, one, holder.thumbprint, end, status)
+                for one, status in named
             ),
             disclosed={one: ("name", "skills") for one in names},
             event=AuditEvent.AGENT_RENEWED,

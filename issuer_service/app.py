@@ -35,6 +35,8 @@ from issuer_service.request_context import Refusals, RequestContexts, is_limited
 from issuer_service.routes import HeadAndCors, RouteIndex, components, problem_response, refusals
 from issuer_service.status import endpoints as status
 from issuer_service.status.service import StatusChange
+from issuer_service.transparency import endpoints as transparency
+from issuer_service.transparency.service import growing
 from sdcard.errors import Part, Refused, Where
 from sdcard.rules import Rule
 
@@ -48,10 +50,12 @@ ROUTERS = (
     delegation.router,
     delegation.approvals_router,
     wellknown.router,
+    transparency.router,
     wellknown.pages_router,
 )
 _DELETING_SECONDS = 600.0
 _CHECKING_SECONDS = 5.0
+_LOOKS_PER_BATCH = 10
 _TOO_OFTEN = refusals(HTTPStatus.TOO_MANY_REQUESTS)
 
 
@@ -125,6 +129,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             repeating("audit checkpoint", checkpointing(container), container.audit.seconds, at_end=True),
             repeating("deletion of ended rows", deleting(container), _DELETING_SECONDS, at_end=False),
             _checking(container),
+            _growing(container),
         ):
             yield
     finally:
@@ -142,6 +147,14 @@ def _checking(container: Container) -> AbstractAsyncContextManager[None]:
     if not container.checks.are_on:
         return contextlib.nullcontext()
     return repeating("check of agents", partial(check_agents, container), _CHECKING_SECONDS, at_end=False)
+
+
+def _growing(container: Container) -> AbstractAsyncContextManager[None]:
+    """Append batches to the log while the block lasts, where the settings ask for it."""
+    if container.log is None:
+        return contextlib.nullcontext()
+    work = growing(container, container.log)
+    return repeating("batch of the transparency log", work, container.log.seconds / _LOOKS_PER_BATCH, at_end=False)
 
 
 @asynccontextmanager

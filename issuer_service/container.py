@@ -15,13 +15,14 @@ from pathlib import Path
 
 from issuer_service.access import AuthorizationServer, Limit, is_limit
 from issuer_service.agents.repository import USED_NONCES
-from issuer_service.audit.repository import StateKey
+from issuer_service.audit.repository import ChainKeys
 from issuer_service.discovery.postings_repository import DiscoverySecret
 from issuer_service.keys.ring import KeyRing, Vault
 from issuer_service.monitoring import Metrics, Readiness
 from issuer_service.rate_limit import ConcurrencyLimit, FairSemaphore, Network, RateLimits
 from issuer_service.settings import ProofPolicy, Settings, SubjectPer
 from issuer_service.tokens import dpop_server
+from issuer_service.transparency.terms import LogTerms, read_log_terms
 from sdcard.bound_tokens import DpopServer
 from sdcard.cards.a2a.signatures import NOBODY, CardSigners
 from sdcard.cards.detect import KNOWN_FORMATS
@@ -34,7 +35,7 @@ from sdcard.io.key_files import load_card_signers
 from sdcard.io.published_keys import ServerKeys, load_from
 from sdcard.io.system import SystemClock, SystemSalts
 from sdcard.io.used_nonces import SharedKey
-from sdcard.issuer import DEFAULT_LIFETIME
+from sdcard.issuer import DAY, DEFAULT_LIFETIME
 from sdcard.jose.keys import PUBLISHED_KEYS, KeySet, check_not_published
 from sdcard.limits import DEFAULT_LIMITS, Limits
 from sdcard.policy.document import parse_policy
@@ -232,13 +233,14 @@ class Container:
         catalogue: whether ``/catalogue`` is served.
         checks: checks of agents beside requests.
         console: whether ``/console`` is served.
+        log: how the transparency log is kept; None if this process keeps none.
         renewing: a lock for the renewal of SD-Cards for discovery.
         shares: limits the concurrent look-ups of a caller.
         verification_cache: verified SD-Cards of this process.
         nonce_key: the key of nonces for proofs to the registry.
         token_proofs, resource_proofs: check DPoP proofs, as an authorization server and as a resource server.
         discovery_secret: the key of the hashes that discovery searches.
-        state_key: the key of the digests in audit records.
+        chain_keys: the keys of digests in audit records and in the transparency log.
         decided_by: a digest of policy, profile, card formats, Issuer and ``subject_per``. When it changes, SD-Cards for
             discovery are renewed.
     """
@@ -270,6 +272,7 @@ class Container:
     catalogue: bool = False
     checks: AgentChecks = AgentChecks()
     console: bool = False
+    log: LogTerms | None = None
     renewing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
     shares: ConcurrencyLimit = field(default_factory=ConcurrencyLimit, repr=False)
     verification_cache: VerificationCache = field(default_factory=VerificationCache, repr=False)
@@ -277,7 +280,7 @@ class Container:
     token_proofs: DpopServer = field(init=False, repr=False)
     resource_proofs: DpopServer = field(init=False, repr=False)
     discovery_secret: DiscoverySecret = field(init=False, repr=False)
-    state_key: StateKey = field(init=False, repr=False)
+    chain_keys: ChainKeys = field(init=False, repr=False)
     decided_by: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -289,7 +292,7 @@ class Container:
         for name, path in (("token_proofs", "/token"), ("resource_proofs", "")):
             object.__setattr__(self, name, dpop_server(self.issuer_url, path, self.database, key, self.salts))
         object.__setattr__(self, "discovery_secret", DiscoverySecret(self.database))
-        object.__setattr__(self, "state_key", StateKey(self.database))
+        object.__setattr__(self, "chain_keys", ChainKeys(self.database))
         if self.subject_per is not SubjectPer.AGENT and self.profile.also_clear:
             names = ", ".join(self.profile.also_clear)
             raise Misuse(f"with SDCARD_SUBJECT_PER, no profile may show {names} in every SD-Card: it names the agent")
@@ -338,7 +341,7 @@ def build_container(settings: Settings, vault: Vault) -> Container:
         clock=clock,
         policy=_load_policy(settings.policy) if settings.policy else DEFAULT_POLICY,
         profile=PROFILES[settings.profile],
-        lifetime=settings.lifetime,
+        lifetime=settings.lifetime_days * DAY,
         card_signers=_load_signers(settings.card_signers) if settings.card_signers else NOBODY,
         proofs=settings.proof_of_possession,
         subject_per=settings.subject_per,
@@ -357,6 +360,7 @@ def build_container(settings: Settings, vault: Vault) -> Container:
         catalogue=settings.catalogue,
         checks=AgentChecks(settings.domain_checks, settings.card_checks, settings.check_seconds, _lookups(settings)),
         console=settings.console,
+        log=read_log_terms(settings),
     )
 
 

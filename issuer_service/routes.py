@@ -117,8 +117,8 @@ def _headers(refusal: Refused, status: HTTPStatus) -> Mapping[str, str]:
 
 # -- Routing: fast routes, HEAD, and CORS for public documents --------------------------------------------------------
 
-_PUBLIC_PATHS = ("/.well-known/", "/status/", "/catalogue")
-"""Public documents: keys, metadata, status lists and the catalogue. No answer there depends on a caller."""
+_PUBLIC_PATHS = ("/.well-known/", "/status/", "/catalogue", "/log/")
+"""Public documents: keys, metadata, status lists, the catalogue and the log. No answer there depends on a caller."""
 _ANY_ORIGIN = (b"access-control-allow-origin", b"*")
 SENT_METHOD = "sdcard.method"
 """The member of a request's scope with the method that the client sent, where it is another one."""

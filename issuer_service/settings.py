@@ -79,15 +79,17 @@ class Settings(BaseSettings):
         status_period_seconds: Publication period of status lists, at most the TTL; a change waits 10 seconds or more.
         audit_checkpoints: File for checkpoints of the audit chain. Keep copies that its attackers cannot change.
         audit_checkpoint_seconds: Interval of checkpoints, if there are new records.
-        audit_restored: Number of the last record that a restored backup lacks. Without it, a registry does not start on
-            a database that is older than its checkpoints.
+        audit_restored: Number of the last record that a backup lacks: needed to start with it after a restore.
+        transparency_policy: Witnesses of the transparency log, and the quorum (C2SP tlog-policy). It begins the log.
+        transparency_seconds: Interval of the log's batches.
+        transparency_batch: Leaves of each batch, padding included.
+        transparency_networks: Private networks in which witnesses may be, such as ``10.0.0.0/8``.
         policy: Disclosure policy, TOML or JSON. Default: the built-in policy.
         card_signers: JWKS file with the keys that are trusted to sign agent cards. Default: no key is trusted.
         profile: Draft version to write: ``sd-card`` or ``agent-sd-jwt-02``.
         lifetime_days: Minimum lifetime of an SD-Card, and length of the common steps (at most 30 days).
         proof_of_possession: ``accepted``: proofs of Holder keys are optional; ``demanded``: required.
-        subject_per: ``agent``: one ``sub`` for an agent, as the draft requires; ``context``: a pairwise name for each
-            context; ``card``: a new name for each SD-Card.
+        subject_per: Scope of ``sub``: ``agent``, as the draft requires; ``context``, pairwise names; or ``card``.
         body_limit: Maximum request body in bytes. Bodies without card and keys: at most 131,072.
         host: Address to listen on. Behind a proxy, use loopback.
         port: Port to listen on.
@@ -136,6 +138,10 @@ class Settings(BaseSettings):
     audit_checkpoints: Path = Path("audit.checkpoints")
     audit_checkpoint_seconds: int = Field(default=60, ge=1, le=86_400)
     audit_restored: int | None = Field(default=None, ge=1)
+    transparency_policy: Path | None = None
+    transparency_seconds: int = Field(default=60, ge=1, le=3_600)
+    transparency_batch: int = Field(default=64, ge=1, le=65_536)
+    transparency_networks: Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_split)] = ()
     policy: Path | None = None
     card_signers: Path | None = None
     profile: Literal["sd-card", "agent-sd-jwt-02"] = "sd-card"
@@ -188,11 +194,6 @@ class Settings(BaseSettings):
         """Whether the Issuer's URL is on loopback: only this machine can use it."""
         return is_loopback(urlsplit(self.issuer_url).hostname or "")
 
-    @property
-    def lifetime(self) -> int:
-        """Return the lifetime of an SD-Card in seconds."""
-        return self.lifetime_days * DAY
-
 
 def check_issuer_url(text: str) -> str:
     """Check the URL of an Issuer and return it (SD-JWT VC 4.1).
@@ -211,10 +212,8 @@ def check_issuer_url(text: str) -> str:
 
 
 # -- Sources of settings: options, environment, one TOML file, defaults -----------------------------------------------
-# An earlier source overrides a later one.
-#
-# A name that is no setting is refused, since a misspelt setting would leave its default in force. What is shown of
-# the settings holds no secret.
+# An earlier source overrides a later one. A name that is no setting is refused, since a misspelt setting would leave
+# its default in force. What is shown of the settings holds no secret.
 
 PREFIX = "SDCARD_"
 FILE_VARIABLE = "SDCARD_CONFIG"

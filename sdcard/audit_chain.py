@@ -27,6 +27,7 @@ from sdcard.rules import Rule
 
 DOMAIN = b"sd-card audit record 1\n"
 """Prefix that no other hashed text of this library has."""
+CONTENT_DOMAIN = b"sd-card audit event 1\n"
 MIDDLE = b'","sequence":'
 _FAR = 2**53
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -62,6 +63,15 @@ def record_digest(record: Mapping[str, JsonValue]) -> str:
     """
     signed = {name: value for name, value in record.items() if name != "digest"}
     return hashlib.sha256(DOMAIN + _text(signed)).hexdigest()
+
+
+def content_digest(content: Mapping[str, JsonValue]) -> str:
+    """Compute the digest of an event without its place in a chain, in hexadecimal.
+
+    Raises:
+        Misuse: as ``chain_record``.
+    """
+    return hashlib.sha256(CONTENT_DOMAIN + _text(dict(content))).hexdigest()
 
 
 def split_at_head(content: Mapping[str, JsonValue]) -> tuple[bytes, bytes]:

@@ -73,6 +73,7 @@ PLACES: dict[Why, str] = {
         issuer_service/importing.py:Importing.pending issuer_service/agents/reading.py:_Findings.all
         issuer_service/audit/records.py:AuditRow.disclosed
         sdcard/testing.py:FakeRegistry._revoked sdcard/testing.py:FakeRegistry._issued
+        sdcard/transparency/policy.py:_PolicyLines._addresses
         sdcard/disclosable.py:DisclosableObject.layout sdcard/disclosable.py:DisclosableArray.layout
         sdcard/policy/plan.py:DisclosurePlan.templates
     """,
@@ -132,10 +133,11 @@ TABLES = {
     "sessions": "16 for each token, for an hour",
     "remembered": "a row comes with an exchange or a revocation, and leaves with its token",
     **dict.fromkeys(("agent_checks", "domain_proofs"), "a row for each agent: 16 hosts, 16 kB for each, 100 findings"),
+    **dict.fromkeys(("log_tiles", "log_head"), "batches of one size at fixed intervals, which the operator chooses"),
     **dict.fromkeys(("tokens", "grants", "registry_keys", "secrets", "alembic_version"), "the operator's"),
     **dict.fromkeys(
         ("agents", "holder_keys", "batches", "cards", "status_lists", "status_entries", "delegations", "audit")
-        + ("audit_head", "discovery_cards", "discovery_postings"),
+        + ("audit_head", "discovery_cards", "discovery_postings", "log_leaves"),
         "what callers with a token register, within their rate; nothing in it is bounded for all",
     ),
 }

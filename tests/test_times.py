@@ -11,6 +11,7 @@ from tests.sources import PRODUCT, files, name_of, tree
 
 NUMBERS = {
     *("audit.sequence", "audit_head.sequence", "used_nonces.slot"),
+    *("log_leaves.place", "log_tiles.number", "log_head.size", "log_head.published"),
     *("discovery_cards.position", "discovery_postings.term", "discovery_postings.position"),
 }
 """Large numbers that are no instants."""
@@ -36,6 +37,8 @@ COLUMNS = {
     "agents.registered_at, agents.updated_at, agents.deleted_at": "shown",
     "holder_keys.bound_at": "shown",
     "delegations.revoked_at": "that it is there counts, not when",
+    "log_leaves.at": "the order of what waits; each is taken when there is room",
+    "log_head.batch_at": "one that is far ahead or far behind is followed by a batch at once (is_due)",
     "audit.at": "shown and asked for; the order of records is their number",
 }
 """Columns that hold instants, with what sees to both ends."""

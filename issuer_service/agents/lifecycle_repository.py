@@ -34,6 +34,7 @@ from issuer_service.delegation.chain_repository import end_chains
 from issuer_service.discovery import postings_repository as postings
 from issuer_service.status import repository as statuses
 from issuer_service.status.records import StatusChangeRow
+from issuer_service.transparency import repository as transparency
 from sdcard.errors import Part, Refused, Where
 from sdcard.rules import Rule
 from sdcard.status_list import StatusValue
@@ -184,6 +185,7 @@ def delete_agent(connection: Connection, deletion: DeletionRow) -> int:
     kept = answers.c.agent_id == agent_id, answers.c.expires_at > deletion.at
     connection.execute(update(answers).where(*kept).values(sealed=None, bytes=0))
     ended = end_chains(connection, agent_id, deletion.at)
+    transparency.erase(connection, agent_id)
     rows: dict[str, list[Row]] = {"agents": [dict(agent)], **({"delegations": ended} if ended else {})}
     written = WrittenRows(rows, public_at=deletion.public_at)
     entry = AuditRow(AuditEvent.AGENT_DELETED, deletion.at, deletion.subject, agent_id, written=written)

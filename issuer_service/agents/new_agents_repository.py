@@ -35,7 +35,7 @@ from sqlalchemy import (
 from issuer_service.agents.records import RegistrationRow
 from issuer_service.agents.repository import agent_row, audit_row, key_rows
 from issuer_service.audit.records import AuditEvent, Row, Supersedes
-from issuer_service.audit.repository import CHAIN, StateKey, content_of
+from issuer_service.audit.repository import CHAIN, ChainKeys, content_of
 from issuer_service.db.tables import (
     agents,
     audit,
@@ -45,6 +45,7 @@ from issuer_service.db.tables import (
     discovery_cards,
     discovery_postings,
     holder_keys,
+    log_leaves,
     status_entries,
     status_lists,
 )
@@ -57,18 +58,18 @@ from sdcard.io.lookups import Lookup
 
 _FIRST = (agents, holder_keys, status_entries)
 """What another transaction may have too, in the order in which all transactions write it."""
-_OTHERS = (batches, discovery_cards, discovery_postings, cards)
+_OTHERS = (batches, discovery_cards, discovery_postings, cards, log_leaves)
 _FROM_HEAD = ("sequence", "previous", "digest")
 
 
-async def add_agent(database: Database, new: RegistrationRow, secret: bytes, state_key: StateKey) -> bool:
+async def add_agent(database: Database, new: RegistrationRow, secret: bytes, chain_keys: ChainKeys) -> bool:
     """Write the registration of a new agent; return whether it was written.
 
     Args:
         database: PostgreSQL, or another one, which never writes it.
         new: the registration.
         secret: the key of discovery's hashes.
-        state_key: the key of the digests in audit records.
+        chain_keys: the keys of digests in audit records and in the log.
 
     Raises:
         Refused: as ``Database.try_to_change``.
@@ -88,14 +89,16 @@ async def add_agent(database: Database, new: RegistrationRow, secret: bytes, sta
         "discovery_postings": postings,
         "cards": [card_values(new.batch_id, card, for_discovery=False) for card in new.cards],
     }
-    key = await state_key.current()
+    keys = await chain_keys.current()
     recorded = {table: given[table] for table in ("agents", "batches", "discovery_cards", "cards")}
-    content = content_of(audit_row(new, [str(one["thumbprint"]) for one in given["holder_keys"]], recorded), key)
+    bound = [str(one["thumbprint"]) for one in given["holder_keys"]]
+    content, given["log_leaves"] = content_of(audit_row(new, bound, recorded), keys)
     before, behind = split_at_head(content)
     values: dict[str, object] = {
         "this_key": new.kid,
         "until": max(card.expires_at for card in new.cards),
-        "state_key": key,
+        "state_key": keys.state,
+        "log_key": keys.log,
         "before": before,
         "behind": behind,
         **{_name(audit, column.name): content.get(column.name) for column in audit.c if column.name not in _FROM_HEAD},
@@ -105,7 +108,7 @@ async def add_agent(database: Database, new: RegistrationRow, secret: bytes, sta
         values |= {_name(table, column.name): [row[column.name] for row in rows] for column in table.c}
     if await database.try_to_change(_ADD, values):
         return True
-    state_key.forget()
+    chain_keys.forget()
     return False
 
 
@@ -157,8 +160,9 @@ def _moved(first: Sequence[CTE]) -> CTE:
     """
     agent, *others = (select(func.count()).select_from(one).scalar_subquery() for one in first)
     done = agent > 0, *(other >= 0 for other in others)  # to count them, all of them have to be there
-    same_key = audit_head.c.state_key.is_not_distinct_from(bindparam("state_key", type_=LargeBinary))
-    locked = select(audit_head.c.sequence, audit_head.c.digest).where(audit_head.c.chain == CHAIN, same_key, *done)
+    keys = (audit_head.c.state_key, audit_head.c.log_key)
+    same_keys = [key.is_not_distinct_from(bindparam(key.name, type_=LargeBinary)) for key in keys]
+    locked = select(audit_head.c.sequence, audit_head.c.digest).where(audit_head.c.chain == CHAIN, *same_keys, *done)
     head = locked.with_for_update().cte("head")
     number = head.c.sequence + literal(1, BigInteger)
     parts = (

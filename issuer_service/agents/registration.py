@@ -37,7 +37,7 @@ from sdcard.encoding import JsonObject, encode_json
 from sdcard.errors import Refused
 from sdcard.instants import Instant
 from sdcard.issuer import Issuer, SdCard, issuing_step, linkable_by, rounded_validity
-from sdcard.jose.jws import InMemorySigner
+from sdcard.jose.jws import InMemorySigner, signed_digest
 from sdcard.policy.plan import DisclosurePlan
 from sdcard.rules import Rule
 from sdcard.status_list import StatusReference
@@ -175,7 +175,7 @@ async def issue(
             row, answer = make() if at_once else await asyncio.to_thread(make)
         try:
             database = container.database
-            is_written = database.is_remote and await add_agent(database, row, secret, container.state_key)
+            is_written = database.is_remote and await add_agent(database, row, secret, container.chain_keys)
             kept = None if is_written else await database.change(repository.record_registration, row, secret)
         except StatusTaken:
             continue
@@ -300,29 +300,30 @@ def _told_by(refusal: Refused, registration: Registration) -> int:
 
 
 def _answer(registration: Registration, batch_id: str, cards: Sequence[SdCard]) -> Registered:
+    issued = []
     plans = [plan for plan, keys in zip(registration.plans, registration.holders, strict=True) for _ in keys]
+    for card, plan in zip(cards, plans, strict=True):
+        agreement = plan.agreement
+        assert card.status is not None, "every SD-Card has an entry"
+        issued.append(
+            CardIssued(
+                context=card.context,
+                agreement=AgreementShown(partner=agreement.partner, expires=agreement.expires) if agreement else None,
+                key_thumbprint=card.holder_key.thumbprint,
+                sub=card.subject,
+                sd_card=str(card),
+                discloses=list(card.discloses),
+                exp=card.validity.expires_at,
+                status=StatusShown(uri=card.status.uri, idx=card.status.index),
+            )
+        )
     return Registered(
         agent_id=registration.agent_id,
         sub=f"agent:{registration.agent_id}",
         batch_id=batch_id,
         linkable_by=list(linkable_by(cards)),
-        cards=[_issued(card, plan) for card, plan in zip(cards, plans, strict=True)],
+        cards=issued,
         findings=show_findings(registration.findings),
-    )
-
-
-def _issued(card: SdCard, plan: DisclosurePlan) -> CardIssued:
-    agreement = plan.agreement
-    assert card.status is not None, "every SD-Card has an entry"
-    return CardIssued(
-        context=card.context,
-        agreement=AgreementShown(partner=agreement.partner, expires=agreement.expires) if agreement else None,
-        key_thumbprint=card.holder_key.thumbprint,
-        sub=card.subject,
-        sd_card=str(card),
-        discloses=list(card.discloses),
-        exp=card.validity.expires_at,
-        status=StatusShown(uri=card.status.uri, idx=card.status.index),
     )
 
 
@@ -337,10 +338,7 @@ def _row(
     discovery: tuple[DiscoveryRow, ...],
     now: Instant,
 ) -> RegistrationRow:
-    """Build the audit event: digests of SD-Cards and names of their claims (R-38).
-
-    The names are of all claims that an SD-Card can show.
-    """
+    """Build the audit event: digests of SD-Cards, and names of their claims (R-38)."""
     return RegistrationRow(
         at=int(now),
         public_at=public_at,
@@ -356,6 +354,7 @@ def _row(
         cards=tuple(
             CardRow(
                 digest=hashlib.sha256(card.sd_jwt.issuer_jwt.encode("ascii")).hexdigest(),
+                signed=signed_digest(card.sd_jwt.issuer_jwt).hex(),
                 context=card.context,
                 thumbprint=card.holder_key.thumbprint,
                 expires_at=card.validity.expires_at,

@@ -5,14 +5,16 @@ An append is the last step of its transaction.
 
 import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, Select, bindparam, cast, event, select, update
 
 from issuer_service.audit.records import AuditFound, AuditQuery, AuditRow
+from issuer_service.db.pairwise import find_own_id
 from issuer_service.db.state import state_text
-from issuer_service.db.tables import audit, audit_head, find_own_id
+from issuer_service.db.tables import audit, audit_head, log_leaves
 from issuer_service.db.values import StoredText
+from issuer_service.transparency.records import make_leaves
 from sdcard.audit_chain import Head, chain_record
 from sdcard.encoding import JsonObject, JsonValue, parse_json
 from sdcard.errors import Part, Refused, Where
@@ -24,18 +26,19 @@ from sdcard.rules import Rule
 _log = logging.getLogger(__name__)
 
 CHAIN = 1
-_OPTIONAL = ("interaction_id", "possession", "supersedes", "checks", "state")
+_OPTIONAL = ("interaction_id", "possession", "supersedes", "checks", "state", "leaf")
 """Members that a record has or has not. Those that come later leave old digests alone."""
 _NO_OPTIONAL = dict.fromkeys(_OPTIONAL)
 _DEPTH = 4
 _HEAD = select(audit_head.c.sequence, audit_head.c.digest).where(audit_head.c.chain == CHAIN)
-_LOCKED_HEAD = Statement(_HEAD.add_columns(audit_head.c.state_key).with_for_update())
-_STATE_KEY = Lookup(select(audit_head.c.state_key).where(audit_head.c.chain == CHAIN))
+_KEYS = (audit_head.c.state_key, audit_head.c.log_key)
+_LOCKED_HEAD = Statement(_HEAD.add_columns(*_KEYS).with_for_update())
+_READ_KEYS = Lookup(select(*_KEYS).where(audit_head.c.chain == CHAIN))
 _MOVE_HEAD = update(audit_head).values(sequence=bindparam("last_sequence"), digest=bindparam("last_digest"))
 _TOUCH_HEAD = (
     update(audit_head).where(audit_head.c.chain == CHAIN).values(sequence=audit_head.c.sequence + bindparam("step"))
 )
-_ADD = Additions(audit, change=_MOVE_HEAD.where(audit_head.c.chain == CHAIN))
+_ADD = Additions(audit, log_leaves, change=_MOVE_HEAD.where(audit_head.c.chain == CHAIN))
 _RECORDS = select(
     audit.c.sequence,
     audit.c.event,
@@ -49,35 +52,46 @@ _RECORDS = select(
     audit.c.supersedes,
     audit.c.checks,
     audit.c.state,
+    audit.c.leaf,
     audit.c.previous,
     audit.c.digest,
 ).order_by(audit.c.sequence)
 
 
-class StateKey:
-    """The key of the digests of rows, as a process read it last.
+class Keys(NamedTuple):
+    """The secrets of the chain: each None until it is made.
 
-    It changes when the database is adopted.
+    ``state``: the key of the digests of rows. ``log``: the key of agent digests in the transparency log.
+    """
+
+    state: bytes | None
+    log: bytes | None
+
+
+class ChainKeys:
+    """The secrets of the chain, as a process read them last.
+
+    They change when the database is adopted, and when the log begins.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._known: tuple[bytes | None, ...] = ()
+        self._known: Keys | None = None
 
-    async def current(self) -> bytes | None:
-        """Return the key; None for a database that was not adopted.
+    async def current(self) -> Keys:
+        """Return the keys.
 
         Raises:
             Refused: ``store.unavailable``.
         """
-        if not self._known:
-            rows = await self._database.look_up(_STATE_KEY)
-            self._known = tuple([None if key is None else bytes(key) for (key,) in rows]) or (None,)
-        return self._known[0]
+        if self._known is None:
+            rows = await self._database.look_up(_READ_KEYS)
+            self._known = Keys(*rows[0]) if rows else Keys(None, None)
+        return self._known
 
     def forget(self) -> None:
-        """Read it again next time: it may have changed."""
-        self._known = ()
+        """Read them again next time: they may have changed."""
+        self._known = None
 
 
 def append_audit(connection: Connection, entry: AuditRow) -> None:
@@ -96,15 +110,17 @@ def append_all(connection: Connection, entries: Sequence[AuditRow]) -> None:
     found = _LOCKED_HEAD.read(connection, {})
     if not found:
         raise _no_head()
-    sequence, digest, key = found[0]
-    head = Head(sequence, digest)
-    records: list[JsonObject] = []
+    sequence, digest, *stored = found[0]
+    head, keys = Head(sequence, digest), Keys(*stored)
+    records, leaves = list[JsonObject](), list[dict[str, Any]]()
     for entry in entries:
-        records.append(chain_record(content_of(entry, key), head))
+        content, added = content_of(entry, keys)
+        records.append(chain_record(content, head))
+        leaves += added
         head = Head(head.sequence + 1, str(records[-1]["digest"]))
     if records:
         moved = {"last_sequence": head.sequence, "last_digest": head.digest}
-        _ADD.write(connection, moved, audit=[{**_NO_OPTIONAL, **record} for record in records])
+        _ADD.write(connection, moved, audit=[{**_NO_OPTIONAL, **record} for record in records], log_leaves=leaves)
 
 
 async def check_commit(database: Database) -> None:
@@ -132,10 +148,10 @@ def _no_head() -> Refused:
     return Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
 
 
-def content_of(entry: AuditRow, key: bytes | None) -> JsonObject:
-    """The members of a record but for its place in the chain.
+def content_of(entry: AuditRow, keys: Keys) -> tuple[JsonObject, list[dict[str, Any]]]:
+    """Return a record without its place in the chain, and its leaves for the log.
 
-    One without a value is left out. ``key``: that of the digests of rows; None for a database that was not adopted.
+    A member without a value is left out.
     """
     members: JsonObject = {
         "event": entry.event.value,
@@ -145,9 +161,13 @@ def content_of(entry: AuditRow, key: bytes | None) -> JsonObject:
         "batch_id": entry.batch_id,
         "disclosed": {audience: list[JsonValue](paths) for audience, paths in entry.disclosed.items()},
     }
-    state = None if key is None else state_text(bytes(key), entry.written)
-    optional = {**{name: getattr(entry, name) for name in _OPTIONAL[:-1]}, "state": state}
-    return {**members, **{name: str(value) for name, value in optional.items() if value is not None}}
+    state = None if keys.state is None else state_text(keys.state, entry.written)
+    optional = {**{name: getattr(entry, name) for name in _OPTIONAL[:-2]}, "state": state}
+    content: JsonObject = {**members, **{name: str(value) for name, value in optional.items() if value is not None}}
+    if keys.log is None:
+        return content, []
+    leaves = make_leaves(keys.log, entry, content)
+    return {**content, "leaf": leaves[0]["entry"].hex()}, leaves
 
 
 def read_state_key(connection: Connection) -> bytes | None:

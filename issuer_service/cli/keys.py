@@ -26,10 +26,13 @@ if TYPE_CHECKING:
     from issuer_service.keys.ring import Vault
     from issuer_service.settings import Settings
     from sdcard.io.database import Database
+    from sdcard.jose.keys import PublicKey
 
 _T = TypeVar("_T")
 
-Use = Annotated[str, typer.Argument(autocompletion=key_uses, help="What it signs: cards, status, tokens or audit.")]
+Use = Annotated[
+    str, typer.Argument(autocompletion=key_uses, help="What it signs: cards, status, tokens, audit or log.")
+]
 
 
 app = typer.Typer(no_args_is_help=True)
@@ -80,20 +83,24 @@ def list_keys(database_url: DatabaseUrl = None, config: ConfigFile = None, as_js
 
 @app.command("published")
 def published(use: Use, database_url: DatabaseUrl = None, config: ConfigFile = None) -> None:
-    """Print the published keys of a use as a JWKS.
+    """Print the published keys of a use as a JWKS; of the log as lines of a policy.
 
     Example: sdcard keys published audit > audit.jwks
     """
     from issuer_service.keys.ring import KeyRing
+    from issuer_service.transparency.records import log_line
     from sdcard.io.key_files import public_jwks
 
-    chosen = _use(use)
+    chosen, settings = _use(use), read_settings(config, database_url=database_url)
 
-    async def work(database: "Database", vault: "Vault") -> dict[str, list[dict[str, str]]]:
-        keys = await KeyRing(database, vault, SystemClock()).current()
-        return public_jwks(*keys.published[chosen])
+    async def work(database: "Database", vault: "Vault") -> tuple["PublicKey", ...]:
+        return (await KeyRing(database, vault, SystemClock()).current()).published[chosen]
 
-    print_json(_on_vault(work, read_settings(config, database_url=database_url)))
+    keys = _on_vault(work, settings)
+    if chosen == "log":
+        print_lines(*(log_line(settings.issuer_url, key) for key in keys))
+    else:
+        print_json(public_jwks(*keys))
 
 
 @app.command("add")

@@ -186,6 +186,9 @@ KEPT_OTHERWISE: Mapping[str, str] = {
     "domain_proofs": "until the agent is deleted, or proves nothing",
     "registry_keys": "for ever: an old signature can be attributed",
     "secrets": "for ever: two rows",
+    "log_leaves": "for ever; the salts until the agent is deleted",
+    "log_tiles": "for ever",
+    "log_head": "for ever: one row",
     "audit": "for ever",
     "audit_head": "for ever: one row",
 }

@@ -135,12 +135,21 @@ NOT_COMPARED: Mapping[str, Mapping[str, str]] = {
         tables.agent_checks.c.keys(),
         "times and findings of checks: another row delays or repeats a check; what is proved is in domain_proofs",
     ),
+    "log_leaves": dict.fromkeys(
+        tables.log_leaves.c.keys(),
+        "the log itself: a leaf that is changed or deleted has no proof, and the audit record names its entry",
+    ),
+    "log_tiles": dict.fromkeys(
+        tables.log_tiles.c.keys(), "the log itself: its witnesses and monitors compare the tree"
+    ),
+    "log_head": dict.fromkeys(tables.log_head.c.keys(), "the log itself: its witnesses and monitors compare the root"),
     "audit": dict.fromkeys(tables.audit.c.keys(), "the chain itself: its digests and the checkpoints protect it"),
     "audit_head": {
         "chain": "a constant",
         "sequence": "the chain itself",
         "digest": "the chain itself",
         "state_key": "the key of the digests: with another one every row differs",
+        "log_key": "the key of agent digests in the log: another one shows that the log began anew",
     },
 }
 """Tables that are not compared → column → why."""

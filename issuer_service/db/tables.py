@@ -8,7 +8,6 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
-    Connection,
     ForeignKey,
     Index,
     Integer,
@@ -18,13 +17,11 @@ from sqlalchemy import (
     Table,
     UniqueConstraint,
     false,
-    select,
     text,
 )
 
 from issuer_service.db.values import StoredJson, StoredText
 from sdcard.io.used_nonces import used_nonces_table
-from sdcard.pairwise import code_of
 
 metadata = MetaData(
     naming_convention={
@@ -148,6 +145,9 @@ answers = Table(
 )
 """Responses for retries with the same Idempotency-Key; the sealing key is not in the database."""
 
+WAITING = text("place IS NULL")
+"""Selects entries that are not in the log yet, with an index."""
+
 audit = Table(
     "audit",
     metadata,
@@ -165,6 +165,7 @@ audit = Table(
     Column("supersedes", StoredText(16)),
     Column("state", StoredText()),
     Column("checks", StoredText()),
+    Column("leaf", StoredText(64)),
     Index(
         "ix_audit_interaction_id",
         "interaction_id",
@@ -174,6 +175,7 @@ audit = Table(
 )
 """Append-only: no row is updated or deleted. ``digest`` covers all other columns; ``previous`` is the digest of the
 previous row. ``state``: digests of the rows of the same transaction, as JSON text; see ``db/state.py``.
+``leaf``: the entry of the transparency log about this record, in hexadecimal; NULL until there is a log.
 """
 
 audit_head = Table(
@@ -183,10 +185,51 @@ audit_head = Table(
     Column("sequence", BigInteger, nullable=False),
     Column("digest", StoredText(64), nullable=False),
     Column("state_key", LargeBinary),
+    Column("log_key", LargeBinary),
 )
 """One row, of chain 1: where the audit chain ends. A transaction that adds a record locks it until the commit.
 ``state_key``: the key of the digests in ``audit.state``; NULL until the database is adopted.
+``log_key``: the key of agent digests in the transparency log; NULL until the log begins.
 """
+
+log_leaves = Table(
+    "log_leaves",
+    metadata,
+    Column("entry", LargeBinary, primary_key=True),
+    Column("at", BigInteger, nullable=False),
+    Column("place", BigInteger),
+    Column("agent_id", StoredText(128), nullable=False, index=True),
+    Column("card", StoredText(64)),
+    Column("salt", LargeBinary),
+    Column("commitment", LargeBinary),
+    Index("ix_log_leaves_waiting", "at", "entry", sqlite_where=WAITING, postgresql_where=WAITING),
+    sqlite_with_rowid=False,
+)
+"""Entries of the transparency log. ``place``: the number of the leaf; NULL while it waits. ``card``: the digest of the
+SD-Card that it is about; NULL for an audit record, which has a ``commitment`` instead. ``salt``: NULL if it is erased.
+"""
+
+log_tiles = Table(
+    "log_tiles",
+    metadata,
+    Column("level", SmallInteger, primary_key=True, autoincrement=False),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("hashes", LargeBinary, nullable=False),
+)
+"""The tree of the log, in tiles of up to 256 hashes. Level -1 has the entries, padding included."""
+
+log_head = Table(
+    "log_head",
+    metadata,
+    Column("log", SmallInteger, primary_key=True, autoincrement=False),
+    Column("size", BigInteger, nullable=False),
+    Column("root", LargeBinary, nullable=False),
+    Column("batch_at", BigInteger, nullable=False),
+    Column("published", BigInteger, nullable=False),
+    Column("checkpoint", StoredText(), nullable=False),
+)
+"""One row, of log 1: its size, its root, and the instant of its last batch. ``checkpoint``: the last one that has the
+quorum of the witnesses, of the size ``published``; empty before the first."""
 
 registry_keys = Table(
     "registry_keys",
@@ -343,29 +386,3 @@ domain_proofs = Table(
     Column("proved", StoredJson(), nullable=False),
 )
 """Host → the values that the last check of the agent found. An agent without any has no row."""
-
-
-# -- Resolution of pairwise ids, from the SD-Cards that have them -----------------------------------------------------
-
-_AGENT = "agent:"
-
-
-def find_own_id(connection: Connection, agent_id: str) -> str:
-    """Resolve a pairwise id to the agent's id.
-
-    Any other or unknown id is returned unchanged.
-    """
-    if code_of(agent_id) is None:
-        return agent_id
-    asked = select(batches.c.agent_id).join_from(cards, batches).where(cards.c.subject == agent_id).limit(1)
-    found: str | None = connection.execute(asked).scalar()
-    return agent_id if found is None else found
-
-
-def find_own_name(connection: Connection, party: str) -> str:
-    """Resolve the pairwise name of a party of a delegation.
-
-    Agents are named with ``agent:``. Other parties are returned unchanged.
-    """
-    agent_id = party.removeprefix(_AGENT)
-    return party if agent_id == party else _AGENT + find_own_id(connection, agent_id)

@@ -10,17 +10,9 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, not_, se
 from issuer_service.agents.repository import check_unused, use_nonce
 from issuer_service.audit.records import AuditEvent, AuditRow, Row, WrittenRows
 from issuer_service.audit.repository import append_audit
+from issuer_service.db.pairwise import find_own_id, find_own_name
 from issuer_service.db.state import NAME_LENGTH
-from issuer_service.db.tables import (
-    agents,
-    approvals,
-    delegations,
-    find_own_id,
-    find_own_name,
-    grants,
-    remembered,
-    tokens,
-)
+from issuer_service.db.tables import agents, approvals, delegations, grants, remembered, tokens
 from issuer_service.db.values import as_stored, fetch_as_stored, read_page, read_rows
 from issuer_service.delegation.chain_repository import (
     AGENT,

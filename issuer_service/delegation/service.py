@@ -13,7 +13,7 @@ from dataclasses import replace
 from issuer_service.access import MOST_SUBJECT, Caller, agent_prefixes
 from issuer_service.agents.nonces import using_nonce
 from issuer_service.container import Container
-from issuer_service.db.tables import find_own_name
+from issuer_service.db.pairwise import find_own_name
 from issuer_service.delegation import chain_repository, repository
 from issuer_service.delegation.records import (
     ApprovalRow,

@@ -15,7 +15,7 @@ from issuer_service.agents.nonces import recognize_nonce_of
 from issuer_service.agents.records import IssuedNonce
 from issuer_service.agents.registration import subjects_of
 from issuer_service.container import Container
-from issuer_service.db.tables import find_own_name
+from issuer_service.db.pairwise import find_own_name
 from issuer_service.delegation import chain_repository
 from issuer_service.delegation.records import LinkRow
 from issuer_service.delegation.schemas import REQUEST, ExchangeAsked, check_interaction_id

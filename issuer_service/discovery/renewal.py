@@ -32,7 +32,7 @@ from sdcard.encoding import JsonObject, parse_json_object
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.issuer import Issuer, PreparedSdCard, issuing_step, prepare_sd_card, rounded_validity
-from sdcard.jose.jws import Signer
+from sdcard.jose.jws import Signer, signed_digest
 from sdcard.jose.keys import PublicKey, parse_public_jwk
 from sdcard.policy.context import Partner
 from sdcard.policy.plan import DisclosurePlan, plan_disclosure, terms_of
@@ -258,6 +258,7 @@ def _issue(
         sd_card=str(sd_card),
         card=CardRow(
             digest=hashlib.sha256(sd_card.sd_jwt.issuer_jwt.encode("ascii")).hexdigest(),
+            signed=signed_digest(sd_card.sd_jwt.issuer_jwt).hex(),
             context=sd_card.context,
             thumbprint=sd_card.holder_key.thumbprint,
             expires_at=expires_at,

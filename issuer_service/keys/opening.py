@@ -8,7 +8,7 @@ import asyncio
 from issuer_service.db.backups import check_not_older
 from issuer_service.db.migrations import upgrade
 from issuer_service.keys import repository
-from issuer_service.keys.repository import KeyState
+from issuer_service.keys.repository import KeyState, KeyUse
 from issuer_service.keys.ring import (
     KeyEncryptionKey,
     Vault,
@@ -16,8 +16,9 @@ from issuer_service.keys.ring import (
     load_key_encryption_key,
     parse_key_encryption_key,
 )
-from issuer_service.keys.service import check_keys, make_missing
+from issuer_service.keys.service import MADE_AT_START, check_keys, make_missing
 from issuer_service.settings import Settings
+from issuer_service.transparency import repository as transparency
 from sdcard.errors import Misuse
 from sdcard.io.database import Database, open_database
 from sdcard.io.key_files import load_secret
@@ -75,7 +76,10 @@ async def _prepare(settings: Settings) -> Vault:
     try:
         await check_not_older(database, settings.audit_checkpoints, settings.audit_restored)
         vault = await open_vault(settings, database)
-        await make_missing(database, vault, clock.now())
+        uses = (*MADE_AT_START, KeyUse.LOG) if settings.transparency_policy else MADE_AT_START
+        await make_missing(database, vault, clock.now(), uses)
+        if settings.transparency_policy:
+            await database.change(transparency.begin)
         try:
             await check_keys(database, vault)
         except Misuse:

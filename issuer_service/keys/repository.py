@@ -24,6 +24,7 @@ class KeyUse(StrEnum):
     STATUS = "status"
     TOKENS = "tokens"
     AUDIT = "audit"
+    LOG = "log"
 
 
 class KeyState(StrEnum):

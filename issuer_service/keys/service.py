@@ -30,7 +30,8 @@ _log = logging.getLogger(__name__)
 LEAD = 600
 """Seconds for which a key is published before it signs: twice as long as published keys may be kept."""
 MADE_AT_START = (KeyUse.CARDS, KeyUse.STATUS, KeyUse.AUDIT, KeyUse.TOKENS)
-"""What a registry cannot do without."""
+"""What a registry cannot do without. One with a transparency log needs a key for it too."""
+_SIGNS_SD_CARDS = (KeyUse.CARDS, KeyUse.STATUS)
 
 _MINUTE = 60
 _COUNTS_FOR: dict[KeyUse, int | None] = {
@@ -38,6 +39,7 @@ _COUNTS_FOR: dict[KeyUse, int | None] = {
     KeyUse.STATUS: MOST_STATUS_TTL + MOST_STATUS_LIFETIME + _MINUTE,
     KeyUse.TOKENS: MOST_DELEGATION_SECONDS + _MINUTE,
     KeyUse.AUDIT: None,
+    KeyUse.LOG: None,
 }
 """Seconds for which unrecorded signatures of a retired key stay valid; None if unknown. SD-Cards are recorded. For
 status lists and tokens it is the maximum that settings permit, because processes may have different settings. The
@@ -47,17 +49,21 @@ _SIGNED = {
     KeyUse.STATUS: "every status list that it signed",
     KeyUse.TOKENS: "every token that it signed",
     KeyUse.AUDIT: "every part of the audit record that it signed",
+    KeyUse.LOG: "every checkpoint of the transparency log that it signed",
 }
 _INSTEAD = {
     KeyUse.CARDS: "Their agents have to register again.",
     KeyUse.STATUS: "Lists are signed anew at once.",
     KeyUse.TOKENS: "New ones have to be asked for.",
     KeyUse.AUDIT: "What was recorded so far cannot be shown to be the registry's.",
+    KeyUse.LOG: "Proofs with them are worthless, and witnesses refuse the log until they trust its new key.",
 }
 assert STALE < _MINUTE
 
 
-async def make_missing(database: Database, vault: Vault, now: Instant) -> list[RegistryKeyRow]:
+async def make_missing(
+    database: Database, vault: Vault, now: Instant, uses: Sequence[KeyUse] = MADE_AT_START
+) -> list[RegistryKeyRow]:
     """Make the keys that a new registry needs, and return them.
 
     The database must have no SD-Cards. If two processes start with different key-encryption keys, one of them makes all
@@ -67,17 +73,17 @@ async def make_missing(database: Database, vault: Vault, now: Instant) -> list[R
         Misuse: for a database with SD-Cards but without the keys that signed them.
     """
     active = {row.use for row in await database.read(repository.read_keys) if row.state is KeyState.ACTIVE}
-    missing = [use for use in MADE_AT_START if use not in active]
+    missing = [use for use in uses if use not in active]
     if not missing:
         return []
-    if not set(missing) <= {KeyUse.AUDIT, KeyUse.TOKENS} and await database.read(repository.latest_expiry) is not None:
+    if set(missing) & set(_SIGNS_SD_CARDS) and await database.read(repository.latest_expiry) is not None:
         raise Misuse(
             "this registry has issued SD-Cards, and its keys are not in the database: import those that signed, with "
             "`sdcard keys import cards FILE` and `sdcard keys import status FILE`"
         )
     made = []
     for use in missing:
-        jwk = generate_jwk(SignatureAlgorithm.ES256)
+        jwk = generate_jwk(SignatureAlgorithm.EDDSA if use is KeyUse.LOG else SignatureAlgorithm.ES256)
         row = _row(vault.kek, use, parse_private_jwk(jwk).public_key, {"jwk": jwk}, now, until=0)
         made.append(_activated(row, int(now)))
     try:
@@ -214,7 +220,13 @@ async def _add(
 def _row(
     kek: KeyEncryptionKey, use: KeyUse, public: PublicKey, content: JsonObject, now: Instant, until: int
 ) -> RegistryKeyRow:
-    """A next key."""
+    """A next key.
+
+    Raises:
+        Misuse: for a log key that is not Ed25519: C2SP signed-note has no other type that witnesses support.
+    """
+    if use is KeyUse.LOG and public.algorithm is not SignatureAlgorithm.EDDSA:
+        raise Misuse("a key of the transparency log is an Ed25519 key: --algorithm EdDSA")
     return RegistryKeyRow(
         kid=public.thumbprint,
         use=use,

@@ -35,10 +35,12 @@ class StatusTaken(Exception):
 class CardRow:
     """The identification of an issued SD-Card, without its text.
 
-    ``digest`` is SHA-256 of its Issuer-signed JWT. ``subject``: its pairwise id; None if it has the agent's id.
+    ``digest`` is SHA-256 of its Issuer-signed JWT; ``signed``, of the part before the signature. Both are in
+    hexadecimal. ``subject``: its pairwise id; None if it has the agent's id.
     """
 
     digest: str
+    signed: str
     context: str
     thumbprint: str
     expires_at: int

@@ -9,7 +9,7 @@ import hashlib
 import logging
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Clock
 from sdcard.io.egress_policy import EgressPolicy
-from sdcard.io.http import exchange_async, fetch, run_blocking
+from sdcard.io.http import exchange_async, fetch
 from sdcard.jose.jws import Signer
 from sdcard.rules import Rule
 from sdcard.transparency.notes import (
@@ -31,7 +31,7 @@ from sdcard.transparency.notes import (
     parse_checkpoint,
     parse_number,
 )
-from sdcard.transparency.tree import HASH_BYTES, TILE_WIDTH, Nodes, Tile, TileNodes, prove_consistency
+from sdcard.transparency.tree import HASH_BYTES, TILE_WIDTH, Nodes, Tile, TileNodes
 from sdcard.transparency.watching import STATUSES, Submission, check_submission, parse_submission
 
 _log = logging.getLogger(__name__)
@@ -319,13 +319,18 @@ def fetch_checkpoint(url: str, egress: EgressPolicy) -> str:
         raise Refused(Rule.UTF8, _WHERE) from None
 
 
-def submit(
-    url: str, checkpoint: Checkpoint, nodes: Nodes, key: NoteKey, old: int, egress: EgressPolicy
+async def submit(
+    url: str,
+    checkpoint: Checkpoint,
+    prove: Callable[[int], Awaitable[Sequence[bytes]]],
+    key: NoteKey,
+    old: int,
+    egress: EgressPolicy,
 ) -> NoteSignature:
     """Have a witness cosign a checkpoint.
 
     Args:
-        nodes: of the tree of the checkpoint.
+        prove: makes the consistency proof from a size to the checkpoint.
         key: the witness's key. Lines of other keys are ignored.
         old: the size that the witness is expected to have seen. It says otherwise once.
 
@@ -335,8 +340,8 @@ def submit(
     """
     old = min(old, checkpoint.size)
     for _ in range(2):
-        submission = Submission(old, prove_consistency(nodes, old, checkpoint.size), checkpoint)
-        sending = exchange_async(
+        submission = Submission(old, tuple(await prove(old)), checkpoint)
+        answer = await exchange_async(
             "POST",
             f"{url.rstrip('/')}/add-checkpoint",
             egress,
@@ -344,7 +349,6 @@ def submit(
             str(submission).encode(),
             MOST_BYTES,
         )
-        answer = run_blocking(sending)
         text = answer.body.decode("utf-8", "replace")
         if answer.status == 200:
             return _own_line(text, checkpoint, key)

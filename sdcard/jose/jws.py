@@ -3,6 +3,7 @@
 The caller always names the ``typ`` that it expects (RFC 8725 3.11).
 """
 
+import hashlib
 from collections.abc import Collection, Mapping
 from functools import partial
 from typing import NamedTuple, Protocol, cast
@@ -230,6 +231,11 @@ def add_payload(encoded_header: str, payload: JsonObject) -> bytes:
 def join_signature(signing_input: bytes, signature: bytes) -> str:
     """Append the signature to the signed bytes; the result is a compact JWS."""
     return f"{signing_input.decode('ascii')}.{encode_base64url(signature)}"
+
+
+def signed_digest(text: str) -> bytes:
+    """Hash what a compact JWS signs: an ECDSA signature has two valid forms."""
+    return hashlib.sha256(text.rpartition(".")[0].encode()).digest()
 
 
 def signed(signing_input: str, signer: Signer) -> str:

@@ -5,7 +5,8 @@ A witness counts once, whatever its keys and lines. Signature lines of unknown k
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from sdcard.encoding import frozen
@@ -53,12 +54,14 @@ class LogPolicy:
         witnesses: name in the policy → the witness's keys.
         groups: name → group.
         quorum: the name of a witness or group; None for none.
+        addresses: name → the URL of the witness, if the policy has one.
     """
 
     logs: tuple[NoteKey, ...]
     witnesses: Mapping[str, tuple[NoteKey, ...]]
     groups: Mapping[str, Group]
     quorum: str | None
+    addresses: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def verify(self, text: str, now: Instant) -> Witnessed:
         """Verify a checkpoint: the log's signature, then the cosignatures.
@@ -95,7 +98,7 @@ class LogPolicy:
 def parse_log_policy(text: str) -> LogPolicy:
     """Parse a policy in the form of C2SP tlog-policy.
 
-    Two ``witness`` lines with one name are two keys of one witness. Addresses are not kept.
+    Two ``witness`` lines with one name are two keys of one witness. The last address of a witness counts.
 
     Raises:
         Refused: ``log.policy-malformed``, at the number of the line, or ``limit.bytes``.
@@ -123,6 +126,7 @@ class _PolicyLines:
         self._witnesses = dict[str, tuple[NoteKey, ...]]()
         self._groups = dict[str, Group]()
         self._quorums = list[str]()
+        self._addresses = dict[str, str]()
         self._free = {"none"}
         """Names that no group has as a member yet, and the name for no quorum."""
 
@@ -130,13 +134,14 @@ class _PolicyLines:
         match words:
             case ["log", key] | ["log", key, _]:
                 self._logs.append(self._key(key, KeyType.ED25519, where))
-            case ["witness", name, key] | ["witness", name, key, _] if name not in self._groups and name != "none":
+            case ["witness", name, key, *address] if self._may_name(name, address):
                 found = self._key(key, KeyType.COSIGNATURE, where)
                 others = [keys for other, keys in self._witnesses.items() if other != name]
                 if any(key.name == found.name for keys in others for key in keys):
                     raise Refused(Rule.LOG_POLICY, where, "One witness has two names in the policy.")
                 self._free |= {name} - self._witnesses.keys()
                 self._witnesses[name] = (*self._witnesses.get(name, ()), found)
+                self._addresses |= {name: address[0]} if address else {}
             case ["group", name, threshold, *members] if not self._is_known(name):
                 self._groups[name] = self._group(threshold, members, where)
                 self._free.add(name)
@@ -152,7 +157,11 @@ class _PolicyLines:
             raise Refused(Rule.LOG_POLICY, _POLICY, "Exactly one quorum is expected.")
         [quorum] = self._quorums
         named = None if quorum == "none" else quorum
-        return LogPolicy(tuple(self._logs), frozen(self._witnesses), frozen(self._groups), named)
+        known = frozen(self._witnesses), frozen(self._groups)
+        return LogPolicy(tuple(self._logs), *known, named, frozen(self._addresses))
+
+    def _may_name(self, name: str, address: Sequence[str]) -> bool:
+        return name not in self._groups and name != "none" and len(address) <= 1
 
     def _is_known(self, name: str) -> bool:
         return name == "none" or name in self._witnesses or name in self._groups

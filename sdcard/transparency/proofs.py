@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Instant
+from sdcard.jose.jws import signed_digest
 from sdcard.rules import Rule
 from sdcard.transparency.notes import (
     MOST_BYTES,
@@ -37,10 +38,18 @@ def card_entry(salt: bytes, issuer_jwt: str) -> bytes:
     Raises:
         Misuse: for a salt of another size.
     """
+    return entry_of_signed(salt, signed_digest(issuer_jwt))
+
+
+def entry_of_signed(salt: bytes, signed: bytes) -> bytes:
+    """Compute the log's entry for an SD-Card from its ``signed_digest``.
+
+    Raises:
+        Misuse: for a salt of another size.
+    """
     if len(salt) != SALT_BYTES:
         raise Misuse(f"a salt of a leaf has {SALT_BYTES} bytes")
-    signing_input = issuer_jwt.rpartition(".")[0]
-    return hashlib.sha256(_CARD + salt + hashlib.sha256(signing_input.encode()).digest()).digest()
+    return hashlib.sha256(_CARD + salt + signed).digest()
 
 
 # -- Proofs (C2SP tlog-proof) -----------------------------------------------------------------------------------------

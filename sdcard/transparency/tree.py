@@ -272,6 +272,39 @@ def tile_bytes(nodes: Nodes, tile: Tile) -> bytes:
     return b"".join(nodes.node(level, index) for index in range(first, first + tile.width))
 
 
+def grown_tiles(read: Callable[[Tile], bytes], size: int, entries: Sequence[bytes]) -> dict[Tile, bytes]:
+    """Compute the tiles that change when a log grows, each as wide as it is now.
+
+    Args:
+        read: returns the hashes of a tile as it was; a bundle of entries that are hashes too.
+        size: the number of leaves before.
+        entries: the new ones, of 32 bytes each.
+    """
+    grown, _ = _joined(read, None, size, entries)
+    hashes, level = [leaf_hash(entry) for entry in entries], 0
+    while hashes:
+        tiles, hashes = _joined(read, level, size >> _TILE_LEVELS * level, hashes)
+        grown, level = grown | tiles, level + 1
+    return grown
+
+
+def _joined(
+    read: Callable[[Tile], bytes], level: int | None, count: int, added: Sequence[bytes]
+) -> tuple[dict[Tile, bytes], list[bytes]]:
+    """Add hashes to the tiles of a level.
+
+    Returns: these tiles, and the roots of those that are full now.
+    """
+    number, width = divmod(count, TILE_WIDTH)
+    before = split_tile(read(Tile(level, number, width)), width) if width else []
+    hashes, tiles, roots = [*before, *added], dict[Tile, bytes](), list[bytes]()
+    for at in range(0, len(hashes), TILE_WIDTH):
+        those = hashes[at : at + TILE_WIDTH]
+        tiles[Tile(level, number + at // TILE_WIDTH, len(those))] = b"".join(those)
+        roots += [MerkleTree(those).node(_TILE_LEVELS, 0)] if len(those) == TILE_WIDTH else []
+    return tiles, roots
+
+
 class TileNodes:
     """Complete nodes of a tree of this size, from tiles.
 

@@ -19,7 +19,7 @@ import pytest
 from conformance.environments import NotInstalled, built, install
 from sdcard.errors import Refused
 from sdcard.io.egress_policy import EgressPolicy
-from sdcard.io.transparency import Witness, WitnessServer, WitnessStore, fetch_checkpoint, submit
+from sdcard.io.transparency import Witness, WitnessServer, WitnessStore, fetch_checkpoint
 from sdcard.rules import Rule
 from sdcard.transparency.notes import KeyType, NoteKey, parse_checkpoint, verified_lines
 from sdcard.transparency.policy import parse_log_policy
@@ -36,7 +36,7 @@ from sdcard.transparency.tree import (
     verify_inclusion,
 )
 from tests.groups import unavailable
-from tests.sdcard.transparency.served_logs import serving
+from tests.sdcard.transparency.served_logs import serving, submit
 from tests.world import MovableClock
 from vectors.actors import NOW, Actor
 from vectors.logs import CARD, LOG, LOG_KEY, ORIGIN, POLICY, WITNESS_KEYS, WITNESSES, checkpoint, log_with, proof

@@ -25,7 +25,7 @@ from issuer_service.agents.records import RegistrationRow, StoredResponse
 from issuer_service.agents.repository import record_registration, record_registrations
 from issuer_service.app import ROUTERS, _routes, create_app
 from issuer_service.audit.records import AuditFound, AuditQuery
-from issuer_service.audit.repository import StateKey
+from issuer_service.audit.repository import ChainKeys
 from issuer_service.audit.service import find_records, verify_database, verify_state
 from issuer_service.console.endpoints import router as console
 from issuer_service.container import AuditCheckpoints, Container, StatusPublishing
@@ -68,8 +68,17 @@ on_both_databases = pytest.mark.parametrize("desk", ["sqlite", "postgresql"], in
 HOLDER = key(20)
 TABLES = (
     *("agent_checks", "agents", "answers", "approvals", "audit", "audit_head", "batches", "cards", "delegations"),
-    *("discovery_cards", "discovery_postings", "domain_proofs", "grants", "holder_keys", "registry_keys", "remembered"),
-    *("sessions", "status_entries", "status_lists", "tokens", "used_nonces"),
+    *("discovery_cards", "discovery_postings", "domain_proofs", "grants", "holder_keys", "log_head", "log_leaves"),
+    *(
+        "log_tiles",
+        "registry_keys",
+        "remembered",
+        "sessions",
+        "status_entries",
+        "status_lists",
+        "tokens",
+        "used_nonces",
+    ),
 )
 """But ``secrets``, which the migration fills."""
 KEK_SECRET = b"desk" * 8
@@ -345,7 +354,7 @@ def recording(registration: RegistrationRow) -> Callable[[Database], Awaitable[S
 
     async def record(database: Database) -> StoredResponse | None:
         secret = await DiscoverySecret(database).current()
-        if await add_agent(database, registration, secret, StateKey(database)):
+        if await add_agent(database, registration, secret, ChainKeys(database)):
             return None
         return await database.change(record_registration, registration, secret)
 

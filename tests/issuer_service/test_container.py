@@ -21,7 +21,7 @@ def test_settings_make_a_registry() -> None:
     container = build_container(settings, VAULT)
 
     assert container.issuer_url == "https://registry.example"
-    assert (container.lifetime, container.bounds.body_bytes) == (settings.lifetime, 2048)
+    assert (container.lifetime, container.bounds.body_bytes) == (settings.lifetime_days * 86_400, 2048)
 
 
 @pytest.mark.parametrize("word", ["accepted", "demanded"])

@@ -285,6 +285,8 @@ NAMES_NOTHING: dict[Route, str] = {
             ("GET", "/.well-known/jwks.json"),
             ("GET", "/.well-known/status-jwks.json"),
             ("GET", "/catalogue"),
+            ("GET", "/log/checkpoint"),
+            ("GET", "/log/tile/{path:path}"),
             ("GET", "/healthz"),
             ("GET", "/readyz"),
             ("GET", "/"),

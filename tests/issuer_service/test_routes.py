@@ -30,6 +30,8 @@ PUBLIC = {
     "/.well-known/oauth-authorization-server",
     "/status/{list_id}",
     "/catalogue",
+    "/log/checkpoint",
+    "/log/tile/{path:path}",
 }
 
 

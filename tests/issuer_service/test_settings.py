@@ -29,7 +29,7 @@ def test_the_defaults_serve_on_loopback() -> None:
 
     assert settings.issuer_url == "http://127.0.0.1:8080"
     assert (settings.host, settings.port, settings.body_limit) == ("127.0.0.1", 8080, 1024 * 1024)
-    assert (settings.lifetime, settings.database_url) == (7 * DAY, DEFAULT_DATABASE)
+    assert (settings.lifetime_days * DAY, settings.database_url) == (7 * DAY, DEFAULT_DATABASE)
 
 
 def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,7 +41,7 @@ def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings()
 
     assert settings.issuer_url == "https://registry.example"
-    assert settings.lifetime == MAX_LIFETIME
+    assert settings.lifetime_days * DAY == MAX_LIFETIME
     assert settings.key_encryption_key_file == Path("keys/kek")
     assert settings.policy == Path("policy.toml")
 

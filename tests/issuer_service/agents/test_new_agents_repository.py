@@ -13,7 +13,7 @@ from issuer_service.agents.new_agents_repository import add_agent
 from issuer_service.agents.records import IssuedNonce, RegistrationRow, StoredResponse
 from issuer_service.agents.repository import record_registration
 from issuer_service.audit.records import AuditEvent, Supersedes
-from issuer_service.audit.repository import StateKey
+from issuer_service.audit.repository import ChainKeys
 from issuer_service.db.migrations import upgrade
 from issuer_service.db.tables import audit_head, registry_keys, status_lists
 from issuer_service.discovery.postings_repository import DiscoverySecret
@@ -56,7 +56,7 @@ def whole(agent_id: str = "agent", index: int = 0) -> RegistrationRow:
 
 def adding(new: RegistrationRow) -> Callable[[Database], Awaitable[bool]]:
     async def add(database: Database) -> bool:
-        return await add_agent(database, new, await DiscoverySecret(database).current(), StateKey(database))
+        return await add_agent(database, new, await DiscoverySecret(database).current(), ChainKeys(database))
 
     return add
 
@@ -75,7 +75,7 @@ def test_the_statement_writes_what_the_transaction_writes(url: str, postgres: Cl
     other = prepared(postgres)
     secret = bytes(32)
 
-    assert on(url, lambda d: add_agent(d, whole(), secret, StateKey(d))) == [True]
+    assert on(url, lambda d: add_agent(d, whole(), secret, ChainKeys(d))) == [True]
     assert on(other, changing(record_registration, whole(), secret)) == [None]
 
     assert differences(url, recorded=False) == differences(other, recorded=False) == []
@@ -103,7 +103,7 @@ TAKEN = {
     "another spelling": row("AGENT", "fresh", batch="second"),
     "a key": row("other", "agent two"),
     "a status entry": replace(
-        row("other"), cards=(CardRow("x", "public", "key of other", NOW + 1, StatusRow("list", 1)),)
+        row("other"), cards=(CardRow("x", "00" * 32, "public", "key of other", NOW + 1, StatusRow("list", 1)),)
     ),
     "a Batch": row("other", batch="batch of agent"),
     "an SD-Card": replace(row("other"), cards=(replace(whole().cards[0], thumbprint="key of other", status=None),)),
@@ -149,7 +149,7 @@ def test_an_unusual_state_is_declined(url: str, change: Any) -> None:
 
 def test_another_key_of_the_digests_is_declined_and_read_again(url: str) -> None:
     async def work(database: Database) -> list[bool]:
-        state_key, secret = StateKey(database), await DiscoverySecret(database).current()
+        state_key, secret = ChainKeys(database), await DiscoverySecret(database).current()
         await state_key.current()
         await database.change(lambda c: c.execute(update(audit_head).values(state_key=b"x" * 32)).rowcount)
         return [await add_agent(database, whole(), secret, state_key) for _ in range(2)]
@@ -175,7 +175,7 @@ def test_the_head_of_the_chain_is_taken_last(url: str) -> None:
 
             async def add() -> bool:
                 await adding.wait()
-                return await add_agent(database, whole(), secret, StateKey(database))
+                return await add_agent(database, whole(), secret, ChainKeys(database))
 
             added = tasks.create_task(add())
             engine: Any = database._engine
@@ -194,7 +194,7 @@ def test_the_head_of_the_chain_is_taken_last(url: str) -> None:
 
 def test_a_database_that_is_away_is_refused_and_not_asked_again(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def work(database: Database) -> None:
-        secret, state_key = await DiscoverySecret(database).current(), StateKey(database)
+        secret, state_key = await DiscoverySecret(database).current(), ChainKeys(database)
         await state_key.current()
 
         async def broken(*_: object) -> None:

@@ -80,7 +80,7 @@ def row(agent_id: str = "agent", *thumbprints: str, subject: str = "alice", batc
         keys=tuple(KeyRow(name, Where(Part.REQUEST, ("keys", n))) for n, name in enumerate(names)),
         batch_id=batch_id,
         kid=KEY.kid,
-        cards=tuple(CardRow(f"{batch_id} {name}", "public", name, NOW + 1) for name in names),
+        cards=tuple(CardRow(f"{batch_id} {name}", "00" * 32, "public", name, NOW + 1) for name in names),
         disclosed={"public": ("name", "\x00 ☃ 𝔸")},
     )
 
@@ -310,7 +310,7 @@ def test_superseding_in_many_contexts_at_once_never_waits_for_ever(url: str) -> 
 
     def spread(agent: str, number: int) -> RegistrationRow:
         cards = tuple(
-            CardRow(f"{agent} {number} {name}", name, f"key of {agent}", NOW + 1,
+            CardRow(f"{agent} {number} {name}", "00" * 32, name, f"key of {agent}", NOW + 1,
                     StatusRow(f"list of {name}", place))
             for place, name in enumerate(names if number % 2 else reversed(names), 10 * (1 + number))
         )  # fmt: skip

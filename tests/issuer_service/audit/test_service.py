@@ -203,7 +203,7 @@ def test_no_agent_has_the_key_of_checkpoints(desk: Desk, registry: OpenDesk) -> 
 COUNT = 6
 COPIED = (
     "event, at, subject, agent_id, batch_id, disclosed, interaction_id, digest, digest, possession, supersedes, state, "
-    "checks"
+    "checks, leaf"
 )
 """Of the last record, so that it seems to follow it."""
 OTHERS = {

@@ -59,7 +59,7 @@ ROW = RegistrationRow(
     keys=(KeyRow("thumbprint", Where(Part.REQUEST, ("public_key",))),),
     batch_id="batch",
     kid=key(10).public_key.thumbprint,
-    cards=(CardRow("digest", "public", "thumbprint", NOW + 1),),
+    cards=(CardRow("digest", "00" * 32, "public", "thumbprint", NOW + 1),),
     disclosed={"public": ("name",)},
 )
 

@@ -75,7 +75,9 @@ def renewal(
 ) -> RenewalRow:
     """An SD-Card for an agent that has the term ``x`` for an audience."""
     (one,) = [one for one in find(url, audience, "x").rows if one.agent_id == agent_id]
-    card = CardRow(f"for {agent_id} {index}", audience.context, f"key of {agent_id}", NOW + 100, StatusRow("l", index))
+    card = CardRow(
+        f"for {agent_id} {index}", "00" * 32, audience.context, f"key of {agent_id}", NOW + 100, StatusRow("l", index)
+    )
     whole = RenewalRow(
         at=NOW,
         subject="registry",

@@ -16,13 +16,13 @@ import pytest
 from sdcard import Misuse, Refused
 from sdcard.io.egress_policy import EgressPolicy
 from sdcard.io.key_files import create_private_file
-from sdcard.io.transparency import LogClient, Witness, WitnessServer, WitnessStore, submit
+from sdcard.io.transparency import LogClient, Witness, WitnessServer, WitnessStore
 from sdcard.rules import Rule
 from sdcard.transparency.notes import Checkpoint, KeyType, NoteKey, parse_checkpoint
 from sdcard.transparency.policy import parse_log_policy
 from sdcard.transparency.tree import MerkleTree, prove_consistency, root_hash
 from sdcard.transparency.watching import Submission
-from tests.sdcard.transparency.served_logs import LEAVES, ServedLog, files, serving
+from tests.sdcard.transparency.served_logs import LEAVES, ServedLog, files, serving, submit
 from tests.world import MovableClock
 from vectors.actors import NOW, Actor
 from vectors.logs import LOG_KEY, ORIGIN, POLICY, WITNESS_KEYS, WITNESSES, checkpoint

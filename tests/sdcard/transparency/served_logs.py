@@ -1,14 +1,18 @@
 """A log as static files on loopback. It can grow, fork and shrink."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from sdcard.transparency.tree import MerkleTree, leaf_hash, tile_bytes, tiles_between
+from sdcard.io import transparency
+from sdcard.io.egress_policy import EgressPolicy
+from sdcard.io.http import run_blocking
+from sdcard.transparency.notes import Checkpoint, NoteKey, NoteSignature
+from sdcard.transparency.tree import MerkleTree, leaf_hash, prove_consistency, tile_bytes, tiles_between
 from vectors.actors import NOW
 from vectors.logs import checkpoint
 
@@ -34,6 +38,15 @@ class ServedLog:
         text = str(checkpoint(tree, *witnesses, at=at))
         (self.folder / "checkpoint").write_text(text, encoding="utf-8")
         return text
+
+
+def submit(url: str, made: Checkpoint, tree: MerkleTree, key: NoteKey, old: int, egress: EgressPolicy) -> NoteSignature:
+    """Have a witness cosign the checkpoint of a tree."""
+
+    async def prove(size: int) -> Sequence[bytes]:
+        return prove_consistency(tree, size, made.size)
+
+    return run_blocking(transparency.submit(url, made, prove, key, old, egress))
 
 
 class _Quiet(SimpleHTTPRequestHandler):

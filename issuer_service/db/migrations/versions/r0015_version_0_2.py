@@ -13,6 +13,8 @@ PUBLIC = "context = 'public' AND partner = '' AND status = 0"
 
 def upgrade() -> None:
     op.add_column("audit", sa.Column("checks", sa.Text()))
+    op.add_column("audit", sa.Column("leaf", sa.String(64)))
+    op.add_column("audit_head", sa.Column("log_key", sa.LargeBinary))
     op.execute("CREATE INDEX ix_batches_issued_at ON batches (issued_at)")
     op.execute("CREATE INDEX ix_cards_expires_at ON cards (expires_at)")
     op.execute(f"CREATE INDEX ix_discovery_cards_public ON discovery_cards (position) WHERE {PUBLIC}")
@@ -32,6 +34,41 @@ def upgrade() -> None:
         sa.Column("agent_id", sa.String(128), sa.ForeignKey("agents.agent_id", name="fk_domain_proofs_agent_id")),
         sa.Column("proved", sa.JSON(), nullable=False),
         sa.PrimaryKeyConstraint("agent_id", name="pk_domain_proofs"),
+    )
+    _create_log()
+
+
+def _create_log() -> None:
+    op.create_table(
+        "log_leaves",
+        sa.Column("entry", sa.LargeBinary, nullable=False),
+        sa.Column("at", sa.BigInteger, nullable=False),
+        sa.Column("place", sa.BigInteger),
+        sa.Column("agent_id", sa.String(128), nullable=False),
+        sa.Column("card", sa.String(64)),
+        sa.Column("salt", sa.LargeBinary),
+        sa.Column("commitment", sa.LargeBinary),
+        sa.PrimaryKeyConstraint("entry", name="pk_log_leaves"),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_log_leaves_agent_id", "log_leaves", ["agent_id"])
+    op.execute("CREATE INDEX ix_log_leaves_waiting ON log_leaves (at, entry) WHERE place IS NULL")
+    op.create_table(
+        "log_tiles",
+        sa.Column("level", sa.SmallInteger, nullable=False, autoincrement=False),
+        sa.Column("number", sa.BigInteger, nullable=False, autoincrement=False),
+        sa.Column("hashes", sa.LargeBinary, nullable=False),
+        sa.PrimaryKeyConstraint("level", "number", name="pk_log_tiles"),
+    )
+    op.create_table(
+        "log_head",
+        sa.Column("log", sa.SmallInteger, nullable=False, autoincrement=False),
+        sa.Column("size", sa.BigInteger, nullable=False),
+        sa.Column("root", sa.LargeBinary, nullable=False),
+        sa.Column("batch_at", sa.BigInteger, nullable=False),
+        sa.Column("published", sa.BigInteger, nullable=False),
+        sa.Column("checkpoint", sa.Text, nullable=False),
+        sa.PrimaryKeyConstraint("log", name="pk_log_head"),
     )
 
 

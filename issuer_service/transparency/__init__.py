@@ -1,0 +1,1 @@
+"""The registry's transparency log: its leaves, batches, checkpoints and proofs."""

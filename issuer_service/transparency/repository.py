@@ -1,0 +1,116 @@
+"""The transparency log in the database: its batches, its tree, and proofs."""
+
+import secrets
+from collections.abc import Callable
+
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, insert, select, update
+
+from issuer_service.db.tables import audit_head, log_head, log_leaves, log_tiles
+from issuer_service.transparency.records import Tree
+from sdcard.transparency.records import take_batch
+from sdcard.transparency.tree import EMPTY_ROOT, HASH_BYTES, Tile, TileNodes, grown_tiles, prove_consistency, root_hash
+
+KEY_BYTES = 32
+_LOG = 1
+_ENTRIES = -1
+"""The level of tiles of entries."""
+
+
+def begin(connection: Connection) -> None:
+    """Begin the log, if there is none yet.
+
+    From now on every audit record and SD-Card gets a leaf.
+    """
+    unkeyed = update(audit_head).where(audit_head.c.log_key.is_(None)).values(log_key=secrets.token_bytes(KEY_BYTES))
+    if connection.execute(unkeyed).rowcount:
+        empty = {"log": _LOG, "size": 0, "root": EMPTY_ROOT, "batch_at": 0, "published": 0, "checkpoint": ""}
+        connection.execute(insert(log_head), empty)
+
+
+def read_tree(connection: Connection) -> Tree | None:
+    """Return the log as it is stored; None before it begins."""
+    row = connection.execute(select(log_head)).first()
+    return None if row is None else Tree(row.size, bytes(row.root), row.batch_at, row.checkpoint)
+
+
+def append_batch(connection: Connection, count: int, seconds: int, instant: int) -> Tree | None:
+    """Append one batch of so many leaves; return the new tree.
+
+    None if another process appended the batch of this instant. The head is locked first, so batches follow each other,
+    and all rows of a batch are committed together.
+    """
+    head = connection.execute(select(log_head).with_for_update()).first()
+    if head is None or not is_due(head.batch_at, seconds, instant):
+        return None
+    asked = select(log_leaves.c.entry).where(log_leaves.c.place.is_(None))
+    asked = asked.order_by(log_leaves.c.at, log_leaves.c.entry).limit(count)
+    waiting = [bytes(entry) for entry in connection.execute(asked).scalars()]
+    batch, _ = take_batch(waiting, count, secrets.token_bytes(count * HASH_BYTES))
+    places = {entry: head.size + number for number, entry in enumerate(batch)}
+    if waiting:
+        placing = update(log_leaves).where(log_leaves.c.entry == bindparam("this"))
+        rows = [{"this": entry, "number": places[entry]} for entry in waiting]
+        connection.execute(placing.values(place=bindparam("number")), rows)
+    size, read = head.size + count, _reader(connection)
+    grown = grown_tiles(read, head.size, batch)
+    for tile, hashes in grown.items():
+        _write(connection, tile, hashes)
+    root = root_hash(TileNodes(read, size), size)
+    connection.execute(update(log_head).values(size=size, root=root, batch_at=instant))
+    return Tree(size, root, instant, head.checkpoint)
+
+
+def is_due(batch_at: int, seconds: int, instant: int) -> bool:
+    """Whether the batch of this instant is missing.
+
+    An instant that is a little earlier is of a process whose clock is behind. One that is much earlier follows a clock
+    that was ahead.
+    """
+    return not batch_at - 2 * seconds <= instant <= batch_at
+
+
+def publish(connection: Connection, size: int, checkpoint: str) -> None:
+    """Publish a cosigned checkpoint, unless a larger one is published."""
+    later = update(log_head).where(log_head.c.published < size)
+    connection.execute(later.values(published=size, checkpoint=checkpoint))
+
+
+def read_tile(connection: Connection, tile: Tile) -> bytes | None:
+    """Return the hashes of a tile, or the entries of a bundle; None without them."""
+    hashes = connection.execute(select(log_tiles.c.hashes).where(_is_tile(tile))).scalar()
+    wanted = tile.width * HASH_BYTES
+    return None if hashes is None or len(hashes) < wanted else bytes(hashes)[:wanted]
+
+
+def find_consistency(connection: Connection, old: int, new: int) -> tuple[bytes, ...]:
+    """Make a consistency proof. Its reads grow with the logarithm of the size."""
+    return prove_consistency(TileNodes(_reader(connection), new), old, new)
+
+
+def erase(connection: Connection, agent_id: str) -> None:
+    """Delete the salts of an agent's leaves.
+
+    The leaves stay, and nobody can test what they are about.
+    """
+    connection.execute(update(log_leaves).where(log_leaves.c.agent_id == agent_id).values(salt=None))
+
+
+def _reader(connection: Connection) -> Callable[[Tile], bytes]:
+    def read(tile: Tile) -> bytes:
+        return read_tile(connection, tile) or b""
+
+    return read
+
+
+def _write(connection: Connection, tile: Tile, hashes: bytes) -> None:
+    if not connection.execute(update(log_tiles).where(_is_tile(tile)).values(hashes=hashes)).rowcount:
+        row = {"level": _level(tile), "number": tile.number, "hashes": hashes}
+        connection.execute(insert(log_tiles), row)
+
+
+def _is_tile(tile: Tile) -> ColumnElement[bool]:
+    return and_(log_tiles.c.level == _level(tile), log_tiles.c.number == tile.number)
+
+
+def _level(tile: Tile) -> int:
+    return _ENTRIES if tile.level is None else tile.level

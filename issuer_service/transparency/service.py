@@ -1,0 +1,104 @@
+"""Batches and checkpoints of the registry's transparency log, beside requests.
+
+Every process runs the work. The one that appends the batch of an instant signs its checkpoint and has the witnesses
+cosign it. A process that is killed in between leaves a whole batch, and the next batch's checkpoint covers it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+from issuer_service.container import Container
+from issuer_service.keys.repository import KeyUse
+from issuer_service.transparency import repository
+from issuer_service.transparency.records import Tree, origin_of
+from issuer_service.transparency.terms import LogTerms
+from sdcard.errors import Part, Refused, Where
+from sdcard.io.transparency import submit
+from sdcard.rules import Rule
+from sdcard.transparency.notes import Checkpoint, KeyType, NoteKey, NoteSignature, sign_checkpoint
+from sdcard.transparency.tree import Tile, encode_entries, split_tile
+
+_log = logging.getLogger(__name__)
+
+_LONGEST_SECONDS = 30.0
+"""For one batch with its witnesses, so that a stop does not wait for longer."""
+_TARGET = Where(Part.REQUEST, ("path",))
+
+
+def growing(container: Container, terms: LogTerms) -> Callable[[], Awaitable[None]]:
+    """Return the work that appends a batch when due, and publishes its checkpoint."""
+    seen = dict[NoteKey, int]()
+
+    async def grow() -> None:
+        instant = int(container.clock.now()) // terms.seconds * terms.seconds
+        tree = await container.database.read(repository.read_tree)
+        if tree is None or not repository.is_due(tree.batch_at, terms.seconds, instant):
+            return
+        async with asyncio.timeout(_LONGEST_SECONDS):
+            grown = await container.database.change(repository.append_batch, terms.batch, terms.seconds, instant)
+            if grown is not None:
+                await _publish(container, terms, grown, seen)
+
+    return grow
+
+
+async def _publish(container: Container, terms: LogTerms, tree: Tree, seen: dict[NoteKey, int]) -> None:
+    """Sign the checkpoint of a tree, and publish it if enough witnesses cosign."""
+    signer, origin = (await container.keys.current()).signer(KeyUse.LOG), origin_of(container.issuer_url)
+    signed = await asyncio.to_thread(sign_checkpoint, origin, tree.size, tree.root, signer)
+    asked = [
+        _cosign(container, terms, signed, name, key, seen)
+        for name, keys in terms.policy.witnesses.items()
+        for key in keys
+        if name in terms.policy.addresses
+    ]
+    lines = [line for line in await asyncio.gather(*asked) if line is not None]
+    text, own = f"{signed}{''.join(map(str, lines))}", NoteKey(origin, KeyType.ED25519, signer.public_key)
+    replace(terms.policy, logs=(own,)).verify(text, container.clock.now())
+    await container.database.change(repository.publish, tree.size, text)
+
+
+async def _cosign(
+    container: Container, terms: LogTerms, signed: Checkpoint, name: str, key: NoteKey, seen: dict[NoteKey, int]
+) -> NoteSignature | None:
+    """Have one witness cosign; None if it does not.
+
+    What it has seen is remembered for the next time.
+    """
+
+    async def prove(old: int) -> Sequence[bytes]:
+        return await container.database.read(repository.find_consistency, old, signed.size)
+
+    try:
+        line = await submit(terms.policy.addresses[name], signed, prove, key, seen.get(key, 0), terms.egress)
+    except Refused as refusal:
+        _log.warning("the witness %s did not cosign the log: %s", name, refusal.findings[0])
+        return None
+    seen[key] = signed.size
+    return line
+
+
+async def read_checkpoint(container: Container) -> str:
+    """Return the published checkpoint.
+
+    Raises:
+        Refused: ``request.target`` without one.
+    """
+    tree = await container.database.read(repository.read_tree)
+    if tree is None or not tree.checkpoint:
+        raise Refused(Rule.REQUEST_TARGET, _TARGET)
+    return tree.checkpoint
+
+
+async def read_tile(container: Container, tile: Tile | None) -> bytes:
+    """Return a tile or a bundle of entries.
+
+    Raises:
+        Refused: ``request.target`` when the log has no such tile.
+    """
+    found = None if tile is None else await container.database.read(repository.read_tile, tile)
+    if tile is None or found is None:
+        raise Refused(Rule.REQUEST_TARGET, _TARGET)
+    return encode_entries(split_tile(found, tile.width)) if tile.level is None else found
