@@ -150,6 +150,7 @@ def craft(
     issuer: bytes | None = None,
     subject: bytes | None = None,
     spki: bytes | None = None,
+    unique: bytes = b"",
     more: bytes = b"",
     signature: bytes | None = None,
 ) -> Crafted:
@@ -161,7 +162,7 @@ def craft(
     signed_part = tlv(
         0x30,
         *(version, serial, algorithm if inner is None else inner, above if issuer is None else issuer),
-        *(validity, own, public if spki is None else spki),
+        *(validity, own, public if spki is None else spki, unique),
         *([tlv(0xA3, tlv(0x30, *extensions))] if extensions else []),
     )
     made = sign(by.actor.private, signed_part, algorithm) if signature is None else signature
@@ -186,6 +187,9 @@ def crafted() -> Iterator[Case]:
     yield from _accepted()
     yield from _encodings()
     yield from _certificates()
+    yield from _strings()
+    yield from _algorithms()
+    yield from _extensions()
     yield from _authorities()
     yield from _name_constraints()
     yield from _keys()
@@ -286,6 +290,8 @@ def _certificates() -> Iterator[Case]:
     yield bad("serial-empty", "a serial number without a byte", serial=b"\x02\x00")
     yield bad("serial-padded", "a serial number with a zero in front", serial=b"\x02\x02\x00\x07")
     yield bad("serial-padded-negative", "a negative serial number with ones in front", serial=b"\x02\x02\xff\x87")
+    yield bad("serial-zero", "a serial number that is not positive", serial=b"\x02\x01\x00")
+    yield bad("serial-negative", "a negative serial number", serial=b"\x02\x01\x80")
     unnamed = authority("unnamed", subject=tlv(0x30))
     yield _bad("issuer-unnamed", "an authority without a name", leaf("below unnamed", unnamed), unnamed)
     yield bad("name-of-sequences", "a name of sequences", subject=tlv(0x30, tlv(0x30, oid("2.5.4.3"), tlv(0x0C, b"a"))))
@@ -353,6 +359,195 @@ def _values() -> Iterator[Case]:
         usual = {USAGE: SIGNS, NAMES: tlv(0x30, dns_name(HOST))}
         made = craft(kind, MIDDLE, *(extension(one, usual[one]) for one in others), extension(id_, value))
         yield _bad(kind, about, made, MIDDLE, at=f"{AT}/0", rule=Rule.X5C_FORMAT)
+
+
+def attributes(*values: bytes, kind: str = "2.5.4.3") -> bytes:
+    """A name whose one part has these values."""
+    return tlv(0x30, tlv(0x31, *(tlv(0x30, oid(kind), value) for value in values)))
+
+
+def _judged(kind: str, about: str, is_good: bool, made: Crafted) -> Case:
+    if is_good:
+        return _good(kind, about, made, MIDDLE)
+    return _bad(kind, about, made, MIDDLE, at=f"{AT}/0", rule=Rule.X5C_FORMAT)
+
+
+def _strings() -> Iterator[Case]:
+    """Tags, numbers to the base 128, names and their strings."""
+    printable, universal, bmp, utf8 = 0x13, 0x1C, 0x1E, 0x0C
+    one, other = tlv(utf8, b"a"), tlv(utf8, b"b")
+    for kind, about, is_good, value in (
+        ("printable", "every character of a PrintableString", True, tlv(printable, b"AZaz09 '()+,-./:=?")),
+        ("printable-asterisk", "an asterisk in a PrintableString", False, tlv(printable, b"*")),
+        ("printable-at", "a character in front of the letters in a PrintableString", False, tlv(printable, b"@")),
+        ("universal", "the last character of a UniversalString", True, tlv(universal, b"\0\x10\xff\xff")),
+        ("universal-short", "a UniversalString of three bytes", False, tlv(universal, b"\0\0a")),
+        ("universal-beyond", "a UniversalString beyond Unicode", False, tlv(universal, b"\0\x11\0\0")),
+        ("universal-surrogate", "a surrogate in a UniversalString", False, tlv(universal, b"\0\0\xd8\0")),
+        ("bmp", "a pair of surrogates in a BMPString", True, tlv(bmp, b"\0a\xd8\0\xdc\0")),
+        ("bmp-odd", "a BMPString of three bytes", False, tlv(bmp, b"\0a\0")),
+        ("bmp-surrogate", "a lone surrogate in a BMPString", False, tlv(bmp, b"\xd8\0\0a")),
+        ("utf8-broken", "a subject's UTF8String is not looked at", True, tlv(utf8, b"\xff")),
+        ("tag-31", "the first tag with a number of its own", True, b"\x1f\x1f\x01a"),
+        ("tag-30", "a tag with a number of its own that needs none", False, b"\x1f\x1e\x01a"),
+        ("tag-padded", "a tag whose number begins with zero", False, b"\x1f\x80\x1f\x01a"),
+        ("tag-32-bits", "the last number of 32 bits as a tag", True, b"\x1f\x8f\xff\xff\xff\x7f\x01a"),
+        ("tag-33-bits", "a number of 33 bits as a tag", False, b"\x1f\x90\x80\x80\x80\x00\x01a"),
+        ("tag-six-bytes", "a tag's number in six bytes", False, b"\x1f\x81\x80\x80\x80\x80\x00\x01a"),
+        ("tag-endless", "a tag's number that does not end", False, b"\x1f\xff"),
+        ("tag-zero", "a value with the tag 0", True, b"\0\0"),
+        ("value-twice", "two values of one attribute", False, one + other),
+    ):
+        yield _judged(f"string-{kind}", about, is_good, leaf(kind, subject=attributes(value)))
+    yield _judged(
+        "set-sorted", "a set in order, with a member twice", True, leaf("a", subject=attributes(one, one, other))
+    )
+    yield _judged("set-unsorted", "a set that is not in order", False, leaf("b", subject=attributes(other, one)))
+    for kind, about, is_good, body in (
+        ("128-bits", "the last number of 128 bits in an object identifier", True, b"\x55\x83" + b"\xff" * 17 + b"\x7f"),
+        ("129-bits", "a number of 129 bits in an object identifier", False, b"\x55\x84" + b"\x80" * 17 + b"\x00"),
+        ("20-bytes", "a number of 20 bytes in an object identifier", False, b"\x55\x81" + b"\x80" * 18 + b"\x00"),
+        ("padded-later", "a later number that begins with zero", False, b"\x55\x1d\x80\x01"),
+        ("63-bytes", "the longest object identifier", True, b"\x2a" * 63),
+    ):
+        made = leaf(f"object id {kind}", MIDDLE, tlv(0x30, tlv(6, body), tlv(4)))
+        yield _judged(f"object-id-{kind}", about, is_good, made)
+    for kind, is_good, unique in (
+        ("unused", True, tlv(0x81, b"\7\x80")),
+        ("empty", False, tlv(0x81)),
+        ("padding", False, tlv(0x82, b"\7\x81")),
+    ):
+        yield _judged(f"unique-id-{kind}", "a unique identifier, which is a bit string", is_good,
+                      leaf(f"unique id {kind}", unique=unique))  # fmt: skip
+
+
+def _algorithms() -> Iterator[Case]:
+    """Parameters of algorithms, also of those that are not supported."""
+    null, number_of = tlv(5), oid("1.2.3")
+    p256 = "1.2.840.10045.2.1"
+    for kind, about, text, parameters in (
+        ("null", "an implicit curve, whose NULL has a byte", p256, tlv(5, b"a")),
+        ("none", "no curve", p256, b""),
+        ("integer", "a number as a curve", p256, tlv(2, b"\1")),
+        ("object-id", "a curve whose object identifier is none", p256, tlv(6, b"\x80\x01")),
+        ("specified", "a specified curve without its parts", p256, tlv(0x30)),
+        ("two", "two curves", p256, number_of + null),
+        ("rsa", "RSA with a number", "1.2.840.113549.1.1.1", tlv(2, b"\1")),
+        ("pss", "RSASSA-PSS with NULL", "1.2.840.113549.1.1.10", null),
+        ("ed25519", "Ed25519 with NULL", "1.3.101.112", null),
+        ("ml-dsa", "ML-DSA-44 with NULL", "2.16.840.1.101.3.4.3.17", null),
+        ("dsa", "DSA without its three numbers", "1.2.840.10040.4.1", tlv(0x30)),
+        ("sha-256", "a hash with a number", "2.16.840.1.101.3.4.2.1", tlv(2, b"\1")),
+    ):
+        made = leaf(f"parameters {kind}", spki=tlv(0x30, tlv(0x30, oid(text), parameters), tlv(3, b"\0\4")))
+        yield _bad(f"parameters-{kind}", about, made, MIDDLE, at=f"{AT}/0", rule=Rule.X5C_FORMAT)
+    made = leaf("parameters zero", algorithm=tlv(0x30, oid("1.2.840.10045.4.3.2"), b"\0\0"))
+    yield _bad("parameters-tag-zero", "ECDSA with an element whose tag is 0", made, MIDDLE, at=f"{AT}/0",
+               rule=Rule.X5C_FORMAT)  # fmt: skip
+
+
+def _extensions() -> Iterator[Case]:
+    """Values of extensions with the right shape, and wrong in detail."""
+    host, mail = dns_name(HOST), tlv(0x81, b"a@b.example")
+    mail_in_utf8 = tlv(0x81, "\u00e4@b.example".encode())
+
+    def directory(*values: bytes, kind: str = "2.5.4.3") -> bytes:
+        return tlv(0x30, host, tlv(0xA4, attributes(*values, kind=kind)))
+
+    def other(*values: bytes) -> bytes:
+        return tlv(0x30, host, tlv(0xA0, oid("1.2.3"), tlv(0xA0, *values)))
+
+    def address(text: str) -> bytes:
+        return tlv(0x30, host, tlv(0x87, bytes.fromhex(text)))
+
+    def subtree(*parts: bytes) -> bytes:
+        return tlv(0x30, tlv(0xA0, tlv(0x30, *parts)))
+
+    def least(body: bytes) -> bytes:
+        return subtree(host, tlv(0x80, body))
+
+    def most(body: bytes) -> bytes:
+        return subtree(host, tlv(0x81, body))
+
+    text = tlv(0x0C, b"a")
+    for kind, about, is_good, id_, value in (
+        ("directory", "a directory name", True, NAMES, directory(text)),
+        ("directory-number", "a directory name of a number", False, NAMES, directory(tlv(2, b"\1"))),
+        ("directory-utf-8", "a directory name that is not UTF-8", False, NAMES, directory(tlv(0x0C, b"\xff"))),
+        ("directory-twice", "a directory name with an attribute twice", False, NAMES, directory(text, text)),
+        ("directory-empty", "a directory name with a part of nothing", False, NAMES, directory()),
+        ("directory-bits", "a bit string as a name", False, NAMES, directory(tlv(3, b"\0a"))),
+        (
+            "directory-id",
+            "a bit string as a unique identifier",
+            True,
+            NAMES,
+            directory(tlv(3, b"\0a"), kind="2.5.4.45"),
+        ),
+        ("directory-two", "two directory names in one", False, NAMES, tlv(0x30, host, tlv(0xA4, name("a"), name("b")))),
+        ("other-two", "another name with two values", False, NAMES, other(text, text)),
+        ("other-none", "another name without a value", False, NAMES, other()),
+        ("mail-utf-8", "a mailbox that is not ASCII", True, NAMES, tlv(0x30, host, mail_in_utf8)),
+        ("network", "a network as a name", True, NAMES, address("0a000000ff000000")),
+        ("network-mask", "a network with a gap in its mask", False, NAMES, address("0a000000ff00ff00")),
+        ("network-host", "a network with a bit of a host", False, NAMES, address("0a000001ff000000")),
+        ("limits-star", "a constraint with an asterisk", False, LIMITS, limits(dns_name("*.example"))),
+        ("limits-none", "a list of constraints without one", False, LIMITS, tlv(0x30, tlv(0xA0))),
+        ("limits-least-0", "the default is written", False, LIMITS, least(b"\0")),
+        ("limits-least-negative", "a negative distance", False, LIMITS, least(b"\xff")),
+        ("limits-most", "a largest distance of 64 bits", True, LIMITS, most(b"\0" + b"\xff" * 8)),
+        ("limits-most-9", "a distance of 65 bits", False, LIMITS, most(b"\1" + b"\0" * 8)),
+        (
+            "limits-order",
+            "the largest distance in front",
+            False,
+            LIMITS,
+            subtree(host, tlv(0x81, b"\1"), tlv(0x80, b"\1")),
+        ),
+        ("limits-address", "an address without a mask", False, LIMITS, subtree(tlv(0x87, b"\1\2\3\4"))),
+        ("basic-length", "a length of the path below no authority", False, BASIC, tlv(0x30, number(0))),
+        ("usage-encipher", "enciphering alone, without key agreement", False, USAGE, tlv(3, b"\0\x81")),
+        ("usage-decipher", "deciphering alone, without key agreement", False, USAGE, tlv(3, b"\x07\x80\x80")),
+        ("usage-agreement", "deciphering alone, with key agreement", True, USAGE, tlv(3, b"\x07\x88\x80")),
+        ("purposes-none", "no purpose", False, PURPOSES, tlv(0x30)),
+        (
+            "authority-names",
+            "an authority's name of an unknown kind",
+            False,
+            AUTHORITY,
+            tlv(0x30, tlv(0xA1, tlv(0x89)), tlv(0x82, b"\1")),
+        ),
+        (
+            "authority-serial",
+            "an authority's serial number with a zero in front",
+            False,
+            AUTHORITY,
+            tlv(0x30, tlv(0xA1, mail), tlv(0x82, b"\0\1")),
+        ),
+        ("access-text", "an access description that is none", False, ACCESS, tlv(0x30, text)),
+        ("access-alone", "an access method without a place", False, ACCESS, tlv(0x30, tlv(0x30, oid("1.2.3")))),
+        (
+            "access-two",
+            "an access method with two places",
+            False,
+            ACCESS,
+            tlv(0x30, tlv(0x30, oid("1.2.3"), mail, mail)),
+        ),
+        ("points", "distribution points that are none: revocation is not checked", True, "2.5.29.31", b"junk"),
+        ("policies", "policies that are none: they are not checked", True, "2.5.29.32", tlv(5)),
+    ):
+        usual = {USAGE: SIGNS, NAMES: tlv(0x30, host)} | {id_: value}
+        made = craft(f"value {kind}", MIDDLE, *(extension(one, body) for one, body in usual.items()))
+        yield _judged(f"value-{kind}", about, is_good, made)
+    policies = extension("2.5.29.32", tlv(5))
+    yield _judged(
+        "policies-twice", "an extension that is not used, twice", False, leaf("twice", MIDDLE, policies, policies)
+    )
+    yield _bad("policies-critical", "critical policies, which are not checked",
+               leaf("critical policies", MIDDLE, extension("2.5.29.32", tlv(5), TRUE)), MIDDLE)  # fmt: skip
+    far = authority("far", basic=TRUE + tlv(2, b"\1" + b"\0" * 8))
+    yield _bad("basic-length-9", "a length of the path of 65 bits", leaf("below far", far), far, at=f"{AT}/1",
+               rule=Rule.X5C_FORMAT)  # fmt: skip
 
 
 def _authorities() -> Iterator[Case]:
@@ -459,6 +654,7 @@ def _keys() -> Iterator[Case]:
         "secp256k1": spki(tlv(0x30, oid(curve), oid("1.3.132.0.10")), point),
         "off-curve": spki(p256, off),
         "short": spki(p256, point[:-1]),
+        "unused-bit": tlv(0x30, p256, tlv(3, b"\1" + point)),
         "prefix-5": spki(p256, b"\5" + point[1:]),
         "empty": spki(p256, b""),
         "of-another-curve": spki(tlv(0x30, oid(curve), oid("1.3.132.0.34")), point),

@@ -69,9 +69,10 @@ class CertificateRoots:
         if "jwk" in header or "jku" in header:
             raise Refused(Rule.X5C_FORMAT, where.within("x5c"), "A header with `x5c` has neither `jwk` nor `jku`.")
         where = where.within("x5c")
-        leaf, *others = [_parse(one, where.within(number)) for number, one in enumerate(_decode(header["x5c"], where))]
+        chain = [_parse(one, where.within(number)) for number, one in enumerate(_decode(header["x5c"], where))]
+        leaf, *others = (certificate for certificate, _ in chain)
         self._check_path(leaf, others, now, where)
-        _check_name(leaf, issuer, where.within(0))
+        _check_name(chain[0][1], issuer, where.within(0))
         try:
             key = public_key(leaf.public_key())
             if key.algorithm in EC_PARAMETERS:
@@ -137,17 +138,86 @@ def _decode(value: object, where: Where) -> list[bytes]:
     return certificates
 
 
-def _parse(der: bytes, where: Where) -> x509.Certificate:
+def _parse(der: bytes, where: Where) -> tuple[x509.Certificate, x509.Extensions]:
     try:
-        certificate = x509.load_der_x509_certificate(der)
-        certificate.extensions  # noqa: B018  parsed on access, and refused here if malformed
+        _check_serial_number(der)
+        return x509.load_der_x509_certificate(der), _used_extensions(der)
     except (x509.DuplicateExtension, x509.UnsupportedGeneralNameType, x509.InvalidVersion, *LIBRARY_FAILS):
         raise Refused(Rule.X5C_FORMAT, where, "The certificate cannot be read.") from None
-    return certificate
 
 
-def _check_name(leaf: x509.Certificate, issuer: str, where: Where) -> None:
-    """Check that the certificate names the Issuer in its ``subjectAltName``, exactly.
+def _check_serial_number(der: bytes) -> None:
+    """Refuse a serial number below one (RFC 5280 4.1.2.2).
+
+    The library would warn about it, and will refuse it in a later version.
+    """
+    first, second, *_ = _elements(_content(_elements(_content(der))[0]))
+    if int.from_bytes(_content(second if first[0] == _VERSION else first), signed=True) < 1:
+        raise ValueError("a serial number is positive")
+
+
+def _used_extensions(der: bytes) -> x509.Extensions:
+    """Parse the extensions that decide about a path.
+
+    ``cryptography`` parses all that its version knows, and fails if one is malformed. A certificate's verdict does not
+    depend on that: other extensions are ignored (RFC 5280 4.2), unless they are critical, which a path may not have.
+
+    Args:
+        der: a certificate that ``cryptography`` has loaded, so its elements are well-formed.
+    """
+    signed, *signature = _elements(_content(der))
+    *fields, last = _elements(_content(signed))
+    if last[0] != _EXTENSIONS:
+        return x509.load_der_x509_certificate(der).extensions
+    extensions = _elements(_content(_content(last)))
+    names = [_elements(_content(one))[0] for one in extensions]
+    if len(set(names)) < len(names):
+        raise ValueError("an extension is repeated")
+    used = [one for name, one in zip(names, extensions, strict=True) if name in _USED]
+    kept = [_element(_EXTENSIONS, _element(_SEQUENCE, *used))] if used else []
+    copy = _element(_SEQUENCE, _element(_SEQUENCE, *fields, *kept), *signature)
+    return x509.load_der_x509_certificate(copy).extensions
+
+
+_SEQUENCE, _VERSION, _EXTENSIONS = 0x30, 0xA0, 0xA3
+_USED = frozenset(
+    bytes.fromhex(digits)
+    for digits in (
+        *("0603551d0e", "0603551d0f", "0603551d11", "0603551d13"),  # key ids, usage, alternative names, basic
+        *("0603551d1e", "0603551d23", "0603551d25", "06082b06010505070101"),  # names, authority, purposes, access
+    )
+)
+"""Object identifiers in DER: those that ``cryptography`` looks at in a path."""
+
+
+def _header(der: bytes) -> tuple[int, int]:
+    """Return where the content of the first element begins and ends."""
+    begin = 2 + (der[1] & 0x7F if der[1] & 0x80 else 0)
+    return begin, begin + (int.from_bytes(der[2:begin]) if begin > 2 else der[1])
+
+
+def _content(der: bytes) -> bytes:
+    begin, end = _header(der)
+    return der[begin:end]
+
+
+def _elements(der: bytes) -> list[bytes]:
+    found = []
+    while der:
+        _, end = _header(der)
+        found.append(der[:end])
+        der = der[end:]
+    return found
+
+
+def _element(tag: int, *parts: bytes) -> bytes:
+    content = b"".join(parts)
+    size = len(content).to_bytes((len(content).bit_length() + 7) // 8)
+    return bytes([tag, *([0x80 | len(size)] if len(content) > 0x7F else []), *(size or b"\0")]) + content
+
+
+def _check_name(extensions: x509.Extensions, issuer: str, where: Where) -> None:
+    """Check that a certificate names the Issuer in its ``subjectAltName``, exactly.
 
     A wildcard, a parent domain and the common name do not count.
 
@@ -155,7 +225,7 @@ def _check_name(leaf: x509.Certificate, issuer: str, where: Where) -> None:
         Refused: ``x5c.name``.
     """
     try:
-        names = leaf.extensions.get_extension_for_oid(ExtensionOID.SUBJECT_ALTERNATIVE_NAME).value
+        names = extensions.get_extension_for_oid(ExtensionOID.SUBJECT_ALTERNATIVE_NAME).value
         assert isinstance(names, x509.SubjectAlternativeName)
         uris, hosts = (names.get_values_for_type(kind) for kind in (x509.UniformResourceIdentifier, x509.DNSName))
     except (x509.ExtensionNotFound, *LIBRARY_FAILS):
@@ -180,7 +250,8 @@ def read_roots(entry: object, where: Where) -> CertificateRoots:
     try:
         der = tuple(_decode(entry, where))
         for number, one in enumerate(der):
-            constraints = _parse(one, where.within(number)).extensions.get_extension_for_class(x509.BasicConstraints)
+            _, extensions = _parse(one, where.within(number))
+            constraints = extensions.get_extension_for_class(x509.BasicConstraints)
             if not constraints.value.ca:
                 raise Misuse("not an authority")
         return CertificateRoots(der)

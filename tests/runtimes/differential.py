@@ -1,4 +1,4 @@
-"""Mutated documents in Python and in Node: ``python -m tests.runtimes.differential COUNT [SEED]``.
+"""Mutated documents in Python and in Node: ``python -m tests.runtimes.differential COUNT [SEED [TOPIC]]``.
 
 A document of a vector is changed as a text, or within a signed part that is signed again, and both languages give their
 outcome. Rules and places must be equal. Prints each difference, and the number of texts for each outcome.
@@ -14,16 +14,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from cryptography import x509
-
 from pages.javascript import our_vectors
 from sdcard.encoding import decode_base64url, encode_base64url
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.sdjwt.model import DigestAlgorithm
 from sdcard.vectors import _run
+from tests.runtimes.changed_der import changed_der, read
 from tests.runtimes.runtimes import PACKAGE, program
 from vectors.actors import CARD_SIGNER, HOLDER, ISSUER, Actor
-from vectors.certificates import MIDDLE
+from vectors.certificates import MIDDLE, ROOT
 from vectors.crafted import OF_EC, sign, tlv
 
 CHUNK = 200
@@ -105,23 +104,26 @@ def changed_presentation(chance: random.Random, text: str) -> str:
 
 
 def changed_certificate(chance: random.Random, text: str) -> str:
-    """A card with a changed certificate, which its authority has signed again in most cases."""
+    """A card with a changed certificate of its chain, which its authority has signed again in most cases."""
     jwt, *rest = text.split("~")
     head, payload, _ = jwt.split(".")
     header = json.loads(decode_base64url(head, Where(Part.ISSUER_HEADER)))
     chain = header["x5c"]
-    der = bytearray(base64.b64decode(chain[0]))
+    number = chance.randrange(min(len(chain), 2))
+    der = bytearray(base64.b64decode(chain[number]))
     is_signed_again = chance.random() < 0.8
     if is_signed_again:
-        der = bytearray(x509.load_der_x509_certificate(bytes(der)).tbs_certificate_bytes)
-    for _ in range(chance.choice((1, 1, 2))):
+        der = bytearray(read(bytes(der))[0].members[0].encoded())
+    if chance.random() < 0.8:
+        der = bytearray(changed_der(chance, bytes(der))) or der
+    else:
         der[chance.randrange(len(der))] = chance.choice((0, 1, 127, 128, 255, chance.randrange(256)))
-    if chance.random() < 0.1:
+    if chance.random() < 0.05:
         del der[chance.randrange(len(der)) :]
     if is_signed_again:
-        made = sign(MIDDLE.actor.private, bytes(der), OF_EC["256"])
+        made = sign((MIDDLE, ROOT)[number].actor.private, bytes(der), OF_EC["256"])
         der = bytearray(tlv(0x30, bytes(der), OF_EC["256"], tlv(3, b"\0", made)))
-    header["x5c"] = [base64.b64encode(bytes(der)).decode(), *chain[1:]]
+    header["x5c"] = [*chain[:number], base64.b64encode(bytes(der)).decode(), *chain[number + 1 :]]
     jwt = f"{encode_base64url(json.dumps(header).encode())}.{payload}"
     return "~".join((f"{jwt}.{encode_base64url(ISSUER.sign(jwt.encode()))}", *rest))
 
@@ -132,7 +134,7 @@ def changed(chance: random.Random, name: str, vector: dict[str, Any]) -> dict[st
     try:
         if "trust" in vector and way < 0.08:
             return {**vector, "trust": json.loads(mutated_json(chance, json.dumps(vector["trust"])))}
-        if name.startswith("certificates/") and way < 0.6:
+        if name.startswith("certificates/") and way < 0.9:
             return {**vector, "document": changed_certificate(chance, document)}
         if vector["kind"] in ("status-list", "trust-list") and way < 0.8:
             signer = ISSUER if vector["kind"] == "status-list" else CARD_SIGNER
@@ -141,16 +143,16 @@ def changed(chance: random.Random, name: str, vector: dict[str, Any]) -> dict[st
             return {**vector, "document": changed_presentation(chance, document)}
         if document.startswith("{"):
             return {**vector, "document": mutated_json(chance, document)}
-    except (Refused, ValueError, IndexError, KeyError, TypeError, x509.InvalidVersion):
+    except (Refused, ValueError, IndexError, KeyError, TypeError):
         pass  # a document that has no such part
     return {**vector, "document": mutated(chance, document)}
 
 
-def texts(count: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Changed vectors, always the same for a seed."""
+def texts(count: int, seed: int, topic: str) -> Iterator[dict[str, Any]]:
+    """Changed vectors of a topic, or of all, always the same for a seed."""
     chance = random.Random(seed)
     small = {name: text for name, text in our_vectors().items() if len(text) < 12_000}
-    names = [name for name in small if "ml-dsa" not in name]
+    names = [name for name in small if name.startswith(topic) and "ml-dsa" not in name]
     vectors = {name: json.loads(small[name]) for name in names}
     while count > 0:
         name = chance.choice(names)
@@ -188,7 +190,7 @@ def in_node(node: "subprocess.Popen[str]", lines: Sequence[str]) -> list[str]:
     return [json.loads(node.stdout.readline()) for _ in lines]
 
 
-def differences(count: int, seed: int) -> tuple[Counter[str], list[tuple[str, str, str]]]:
+def differences(count: int, seed: int, topic: str = "") -> tuple[Counter[str], list[tuple[str, str, str]]]:
     """Texts for each outcome, and what differs: the outcomes and the vector."""
     outcomes, found = Counter[str](), []
     command = [program("node"), str(PACKAGE / "test" / "run.mjs"), "outcomes"]
@@ -206,7 +208,7 @@ def differences(count: int, seed: int) -> tuple[Counter[str], list[tuple[str, st
                     found.append((ours, other, line))
             waiting.clear()
 
-        for vector in texts(count, seed):
+        for vector in texts(count, seed, topic):
             waiting.append(vector)
             if len(waiting) == CHUNK:
                 compare()
@@ -217,7 +219,7 @@ def differences(count: int, seed: int) -> tuple[Counter[str], list[tuple[str, st
 
 if __name__ == "__main__":
     total, begun = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    counted, differing = differences(total, begun)
+    counted, differing = differences(total, begun, sys.argv[3] if len(sys.argv) > 3 else "")
     for python, javascript, line in differing:
         print(f"{python} | {javascript} | {line}")
     print(f"{total} texts, {len(differing)} differences, {len(counted)} outcomes: {dict(counted.most_common())}")

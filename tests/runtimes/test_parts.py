@@ -33,6 +33,15 @@ def test_mutated_documents_have_the_same_outcome_in_both_languages() -> None:
     assert len(outcomes) > 30
 
 
+def test_changed_certificates_have_the_same_outcome_in_both_languages() -> None:
+    outcomes, found = differences(1500, 5, "certificates/")
+
+    assert found == []
+    assert outcomes["accepted"] > 20
+    assert outcomes["x5c.chain"] > 20
+    assert outcomes["x5c.format"] > 500
+
+
 @each_runtime
 def test_a_hostile_text_is_refused_and_nothing_else(runtime: str) -> None:
     found: Any = run_part(runtime, "hostile")

@@ -18,8 +18,9 @@ const MOST_SIGNATURES = 128; // that are checked to find one path
 /** @typedef {{ tag: number, body: Uint8Array<ArrayBuffer>, whole: Uint8Array<ArrayBuffer> }} Element */
 
 const [BOOLEAN, INTEGER, BITS, OCTETS, NULL, OID, SEQUENCE, SET, UTC_TIME, TIME] = [1, 2, 3, 4, 5, 6, 0x30, 0x31, 0x17, 0x18];
+const OTHER = 256; // a tag whose number is above 30
 const NOTHING = new Uint8Array(0);
-const ABSENT = { tag: 0, body: NOTHING, whole: NOTHING };
+const ABSENT = { tag: -1, body: NOTHING, whole: NOTHING };
 
 class Broken extends Error {}
 
@@ -39,7 +40,14 @@ function elementsOf(bytes) {
   const found = [];
   for (let at = 0; at < bytes.length; ) {
     const begin = at;
-    const tag = bytes[at++];
+    let tag = bytes[at++];
+    if ((tag & 31) === 31) {
+      while (bytes[at++] > 127);
+      const number = bytes.subarray(begin + 1, at);
+      checkBase128(hex(number));
+      demand(number.length < 6 && (number.length > 1 || number[0] > 30) && (number.length < 5 || number[0] < 144)); // in 32 bits
+      tag = OTHER;
+    }
     let length = bytes[at++];
     if (length > 127) {
       const count = length & 127;
@@ -47,7 +55,7 @@ function elementsOf(bytes) {
       for (let i = 0; i < count; i++) length = length * 256 + bytes[at++];
       demand(length > 127 && length >= 256 ** (count - 1));
     }
-    demand((tag & 31) !== 31 && at + length <= bytes.length);
+    demand(at + length <= bytes.length);
     found.push({ tag, body: bytes.subarray(at, at + length), whole: bytes.subarray(begin, at + length) });
     at += length;
   }
@@ -77,6 +85,12 @@ function only(element, tag) {
   return element;
 }
 
+/** Numbers to the base 128, each minimal and below 2 ** 128. @param {string} digits hexadecimal */
+function checkBase128(digits) {
+  const numbers = digits.match(/(?:[89a-f].)*[0-7]./g) ?? [];
+  demand(digits !== "" && numbers.join("") === digits && numbers.every((one) => !one.startsWith("80") && (one.length < 38 || /^8[0-3].{36}$/.test(one))));
+}
+
 /** @param {Element} element */
 function bitString({ body }) {
   const unused = body[0];
@@ -91,17 +105,18 @@ function integer({ body }) {
   return body;
 }
 
-/** The bytes of an INTEGER that is at least 0, without a leading zero. @param {Element} element */
-function natural(element) {
+/** The bytes of an INTEGER that is at least 0, without a leading zero. @param {Element} element @param {number} most bytes */
+function natural(element, most) {
   const bytes = integer(element);
-  demand(bytes[0] < 128);
-  return bytes[0] === 0 ? bytes.subarray(1) : bytes;
+  const without = bytes[0] === 0 ? bytes.subarray(1) : bytes;
+  demand(bytes[0] < 128 && without.length <= most);
+  return without;
 }
 
 /** @param {Element} element */
 function isTrue({ tag, body }) {
-  demand(tag === 0 || (body.length === 1 && body[0] === 255)); // FALSE is the default, and not written
-  return tag !== 0;
+  demand(tag < 0 || (body.length === 1 && body[0] === 255)); // FALSE is the default, and not written
+  return tag >= 0;
 }
 
 /** @param {Uint8Array} bytes */
@@ -110,33 +125,66 @@ function ascii(bytes) {
   return String.fromCharCode(...bytes);
 }
 
-/** An object identifier in hexadecimal digits. @param {Uint8Array} body */
-function objectId(body) {
-  demand(body.length > 0 && body.length <= 63 && body[body.length - 1] < 128 && body.every((byte, i) => byte !== 128 || body[i - 1] > 127));
-  return hex(body);
-}
-
-/** @param {Element} name */
-function checkName(name) {
-  for (const part of elementsOf(name.body)) {
-    for (const pair of elementsOf(only(part, SET).body)) {
-      const [type, ...values] = elementsOf(only(pair, SEQUENCE).body);
-      objectId(only(type ?? ABSENT, OID).body);
-      demand(values.length === 1);
-    }
+/** @param {Uint8Array} bytes */
+function utf8Text(bytes) {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw new Broken();
   }
 }
 
-const [ECDSA, EC_KEY, RSA] = ["2a8648ce3d0403", "2a8648ce3d0201", "2a864886f70d0101"];
+/** An object identifier in hexadecimal digits. @param {Uint8Array} body */
+function objectId(body) {
+  demand(body.length <= 63);
+  checkBase128(hex(body));
+  return hex(body);
+}
+
+/** The hexadecimal digits of PrintableString, UniversalString and BMPString. @type {Record<number, RegExp>} */
+const STRINGS = {
+  0x13: /^(?:2[0789b-f]|3[0-9adf]|[46][1-9a-f]|[57][0-9a])*$/,
+  0x1c: /^(?:00(?:0[1-9a-f]|10).{4}|0000(?!d[89a-f]).{4})*$/,
+  0x1e: /^(?:(?!d[89a-f]).{4}|d[89ab]..d[c-f]..)*$/,
+};
+const TEXTS = [4, 0x0c, 0x12, 0x13, 0x14, 0x16, 0x17, 0x18, 0x1a, 0x1c, 0x1e];
+const UNIQUE_ID = "55042d";
+
+/** @param {Element} name @param {boolean} [isRead] whether its values are texts */
+function checkName(name, isRead = false) {
+  for (const part of elementsOf(name.body)) {
+    const pairs = elementsOf(only(part, SET).body).map((pair) => {
+      const [type, value, ...more] = elementsOf(only(pair, SEQUENCE).body);
+      const id = objectId(only(type ?? ABSENT, OID).body);
+      demand(value && more.length === 0 && (STRINGS[value.tag]?.test(hex(value.body)) ?? true));
+      if (isRead) demand(TEXTS.includes(value.tag) || (value.tag === BITS && id === UNIQUE_ID));
+      if (isRead && value.tag !== BITS && value.tag < 0x1c) utf8Text(value.body);
+      return hex(pair.whole);
+    });
+    demand(pairs.every((pair, i) => i === 0 || pairs[i - 1] <= pair)); // DER: the members of a SET are sorted
+    if (isRead) demand(pairs.length > 0 && new Set(pairs).size === pairs.length);
+  }
+}
+
+const EC_KEY = "2a8648ce3d0201";
+/** The parameters of algorithms: none (ECDSA, DSA, ML-DSA, RFC 8410), or perhaps NULL (RSA, hashes). Those of RSASSA-PSS are a SEQUENCE, and DSA's three numbers. */
+const WITHOUT_PARAMETERS = /^(?:2a8648ce3d04030[1-4]|2b65(?:6[ef]|7[01])|6086480165030403(?:0[1-49a-c]|1[1-3]))$/;
+const WITH_NULL = /^(?:2a864886f70d01010[15b-e]|2b0e03021[ad]|60864801650304020[1-47-a]|6086480165030403(?:0[d-f]|10))$/;
+const [PSS, DSA] = ["2a864886f70d01010a", "2a8648ce380401"];
 
 /** An algorithm with its parameters, in hexadecimal digits. @param {Element} element */
 function algorithmId({ body, whole }) {
   const [id, parameters = ABSENT, ...more] = elementsOf(body);
   const name = objectId(only(id ?? ABSENT, OID).body);
-  demand(more.length === 0 && (!name.startsWith(ECDSA) || parameters.tag === 0));
-  if (name === EC_KEY) demand([NULL, OID, SEQUENCE].includes(parameters.tag));
-  if (parameters.tag === OID) objectId(parameters.body);
-  if (name.startsWith(RSA) && parameters.tag !== SEQUENCE) demand(parameters.tag === 0 || hex(parameters.whole) === "0500");
+  demand(more.length === 0 && (parameters.tag < 0 || !WITHOUT_PARAMETERS.test(name)));
+  if (WITH_NULL.test(name)) demand(parameters.tag < 0 || hex(parameters.whole) === "0500");
+  if (name === PSS) demand(parameters.tag < 0 || parameters.tag === SEQUENCE);
+  if (name === DSA) shape(only(parameters, SEQUENCE).body, INTEGER, INTEGER, INTEGER);
+  if (name === EC_KEY) {
+    if (parameters.tag === OID) objectId(parameters.body);
+    else if (parameters.tag === SEQUENCE) shape(parameters.body, INTEGER, SEQUENCE, SEQUENCE, OCTETS, INTEGER, [INTEGER], [SEQUENCE]);
+    else demand(hex(parameters.whole) === "0500");
+  }
   return hex(whole);
 }
 
@@ -188,32 +236,54 @@ const [CLIENT, ANY] = ["2b06010505070302", "551d2500"];
 
 /** @param {Element} element @param {boolean} isLimit @returns {GeneralName} */
 function generalName({ tag, body }, isLimit = false) {
-  if (tag === EMAIL || tag === DNS || tag === URI) ascii(body);
-  else if (tag === DIRECTORY) checkName(only(elementsOf(body)[0] ?? ABSENT, SEQUENCE));
-  else if (tag === IP) demand((isLimit ? [8, 32] : [4, 16]).includes(body.length));
+  if (tag === EMAIL || tag === DNS || tag === URI) demand(!(utf8Text(body).includes("*") && tag === DNS && isLimit));
+  else if (tag === DIRECTORY) checkName(shape(body, SEQUENCE)[0], true);
+  else if (tag === IP) demand((!isLimit && [4, 16].includes(body.length)) || isNetwork(body));
   else if (tag === 0x88) objectId(body);
-  else objectId(shape(only({ tag, body, whole: body }, 0xa0).body, OID, 0xa0)[0].body); // of another name
+  else {
+    const [id, value] = shape(only({ tag, body, whole: body }, 0xa0).body, OID, 0xa0); // of another name
+    objectId(id.body);
+    demand(elementsOf(value.body).length === 1);
+  }
   return { kind: tag, body };
 }
 
-/** @param {Element} element */
-const subtrees = ({ body }) => elementsOf(body).map((one) => generalName(shapeOfSubtree(only(one, SEQUENCE).body), true));
+/** Whether these are an address and its mask, without a bit of a host. @param {Uint8Array} body */
+function isNetwork(body) {
+  const bits = Array.from(body, (byte) => byte.toString(2).padStart(8, "0")).join("");
+  const [base, mask] = [bits.slice(0, bits.length / 2), bits.slice(bits.length / 2)];
+  return [8, 32].includes(body.length) && /^1*0*$/.test(mask) && !base.slice(mask.lastIndexOf("1") + 1).includes("1");
+}
 
-/** @param {Uint8Array<ArrayBuffer>} bytes */
-function shapeOfSubtree(bytes) {
-  const [base, ...bounds] = elementsOf(bytes);
-  demand(bounds.every(({ tag }) => tag === 0x80 || tag === 0x81));
-  return base ?? ABSENT;
+/** @param {Element} element */
+const generalNames = ({ body }) => elementsOf(body).map((one) => generalName(one));
+
+/** @param {Element} element */
+function subtrees({ tag, body }) {
+  demand(tag < 0 || body.length > 0);
+  return elementsOf(body).map((one) => {
+    const [base] = elementsOf(only(one, SEQUENCE).body);
+    const [least, most] = shape(one.body.subarray((base ?? ABSENT).whole.length), [0x80], [0x81]);
+    demand(least.tag < 0 || natural(least, 8).length > 0); // zero is the default, and not written
+    if (most.tag >= 0) natural(most, 8);
+    return generalName(base ?? ABSENT, true);
+  });
 }
 
 /** @type {Record<string, (value: Uint8Array<ArrayBuffer>) => Extensions>} */
 const READERS = {
   [KEY_IDS]: (value) => (shape(value, OCTETS), {}),
-  [USAGE]: (value) => ({ usage: bitString(shape(value, BITS)[0])[0] ?? 0 }),
-  [NAMES]: (value) => ({ names: elementsOf(shape(value, SEQUENCE)[0].body).map((one) => generalName(one)) }),
+  [USAGE]: (value) => {
+    const [usage = 0, more = 0] = bitString(shape(value, BITS)[0]);
+    demand((usage & 0x08) !== 0 || ((usage & 0x01) === 0 && (more & 0x80) === 0)); // enciphering or deciphering "only" qualifies key agreement
+    return { usage };
+  },
+  [NAMES]: (value) => ({ names: generalNames(shape(value, SEQUENCE)[0]) }),
   [BASIC]: (value) => {
     const [authority, length] = shape(shape(value, SEQUENCE)[0].body, [BOOLEAN], [INTEGER]);
-    return { isAuthority: isTrue(authority), ...(length.tag === 0 ? {} : { pathLength: Number(`0x0${hex(natural(length))}`) }) };
+    const isAuthority = isTrue(authority);
+    demand(isAuthority || length.tag < 0);
+    return { isAuthority, ...(length.tag < 0 ? {} : { pathLength: Number(`0x0${hex(natural(length, 8))}`) }) };
   },
   [LIMITS]: (value) => {
     const [permitted, excluded] = shape(shape(value, SEQUENCE)[0].body, [0xa0], [0xa1]).map(subtrees);
@@ -222,29 +292,46 @@ const READERS = {
   },
   [AUTHORITY]: (value) => {
     const [key, issuer, serial] = shape(shape(value, SEQUENCE)[0].body, [0x80], [0xa1], [0x82]);
-    demand(issuer.tag === 0 ? serial.tag === 0 : serial.tag !== 0);
-    return { isKeyIdentified: key.tag !== 0 };
+    demand(issuer.tag < 0 ? serial.tag < 0 : serial.tag >= 0);
+    generalNames(issuer);
+    if (serial.tag >= 0) integer(serial);
+    return { isKeyIdentified: key.tag >= 0 };
   },
-  [PURPOSES]: (value) => ({ purposes: elementsOf(shape(value, SEQUENCE)[0].body).map((one) => objectId(only(one, OID).body)) }),
-  [ACCESS]: (value) => (elementsOf(shape(value, SEQUENCE)[0].body), {}),
+  [PURPOSES]: (value) => {
+    const purposes = elementsOf(shape(value, SEQUENCE)[0].body).map((one) => objectId(only(one, OID).body));
+    demand(purposes.length > 0);
+    return { purposes };
+  },
+  [ACCESS]: (value) => {
+    for (const one of elementsOf(shape(value, SEQUENCE)[0].body)) {
+      const [method, name, ...more] = elementsOf(only(one, SEQUENCE).body);
+      objectId(only(method ?? ABSENT, OID).body);
+      demand(more.length === 0);
+      generalName(name ?? ABSENT);
+    }
+    return {};
+  },
 };
 
 /** @param {Uint8Array<ArrayBuffer>} der @returns {Certificate} */
 function readCertificate(der) {
   const [tbs, algorithm, signature] = shape(shape(der, SEQUENCE)[0].body, SEQUENCE, SEQUENCE, BITS);
   const parts = shape(tbs.body, [0xa0], INTEGER, SEQUENCE, SEQUENCE, SEQUENCE, SEQUENCE, SEQUENCE, [0x81], [0x82], [0xa3]);
-  const [version, serial, sameAlgorithm, issuer, validity, subject, spki, , , extensions] = parts;
-  demand(version.tag === 0 || hex(version.body) === "020102");
+  const [version, serial, sameAlgorithm, issuer, validity, subject, spki, issuerId, subjectId, extensions] = parts;
+  demand(version.tag < 0 || hex(version.body) === "020102");
   for (const name of [issuer, subject]) checkName(name);
+  for (const id of [issuerId, subjectId]) if (id.tag >= 0) bitString(id);
   algorithmId(sameAlgorithm);
   const [begin, end, ...more] = elementsOf(validity.body);
   demand(end && more.length === 0);
   const [keyAlgorithm, key] = shape(spki.body, SEQUENCE, BITS);
+  const [kind, point] = [algorithmId(keyAlgorithm), bitString(key)];
   const number = integer(serial);
-  const isRegular = version.tag !== 0 && same(algorithm.whole, sameAlgorithm.whole) && number.length <= 21 && number[0] < 128 && issuer.body.length > 0;
+  demand(natural(serial, number.length).length > 0); // RFC 5280 4.1.2.2: positive
+  const isRegular = version.tag >= 0 && same(algorithm.whole, sameAlgorithm.whole) && number.length <= 21 && issuer.body.length > 0;
   return {
     der, signed: tbs.whole, algorithm: algorithmId(algorithm), signature: bitString(signature), isRegular, issuer: issuer.whole, subject: subject.whole,
-    validity: [readTime(begin), readTime(end)], spki: { algorithm: algorithmId(keyAlgorithm), key: bitString(key), whole: spki.whole },
+    validity: [readTime(begin), readTime(end)], spki: { algorithm: key.body[0] === 0 ? kind : "", key: point, whole: spki.whole }, // a key has whole bytes
     ...readExtensions(extensions),
   };
 }
@@ -255,7 +342,7 @@ function readExtensions({ tag, body }) {
   const criticality = new Map();
   /** @type {Extensions} */
   const says = {};
-  for (const one of tag === 0 ? [] : elementsOf(shape(body, SEQUENCE)[0].body)) {
+  for (const one of tag < 0 ? [] : elementsOf(shape(body, SEQUENCE)[0].body)) {
     const [id, critical, value] = shape(only(one, SEQUENCE).body, OID, [BOOLEAN], OCTETS);
     const name = objectId(id.body);
     demand(!criticality.has(name));
@@ -333,8 +420,7 @@ async function isSignedBy(issuer, { algorithm, signed, signature }) {
   const { jwk } = await ecKey(issuer, "");
   const size = (issuer.spki.key.length - 1) / 2;
   const pair = new Uint8Array(2 * size);
-  for (const [number, part] of shape(shape(signature, SEQUENCE)[0].body, INTEGER, INTEGER).map(natural).entries()) {
-    demand(part.length <= size);
+  for (const [number, part] of shape(shape(signature, SEQUENCE)[0].body, INTEGER, INTEGER).map((one) => natural(one, size)).entries()) {
     pair.set(part, (number + 1) * size - part.length);
   }
   const key = await crypto.subtle.importKey("jwk", jwk, { name: "ECDSA", namedCurve: kind }, false, ["verify"]);
@@ -385,7 +471,7 @@ class Roots {
 
 /** A wildcard, a parent domain and the common name do not count. @param {Certificate} leaf @param {string} issuer */
 function isNamed({ says: { names = [] } }, issuer) {
-  const [uris, hosts] = [URI, DNS].map((kind) => names.filter((one) => one.kind === kind).map(({ body }) => ascii(body)));
+  const [uris, hosts] = [URI, DNS].map((kind) => names.filter((one) => one.kind === kind).map(({ body }) => utf8Text(body)));
   const host = /^https:\/\/([^/?#@:[\]\s%]+)(?:[/?#]|$)/i.exec(issuer)?.[1] ?? "";
   return uris.includes(issuer) || (host !== "" && host === host.toLowerCase() && hosts.includes(host));
 }

@@ -54,8 +54,5 @@ export const SKILLS = [{ id: "route", name: "Route" }];
 export const held = async (world) => acceptSdCard(await issued(world, {}, { skills: SKILLS, provider: { organization: "Geo", url: "https://geo.example" } }), { issuers: world.issuers }, world.holder.publicKey, NOW);
 export const challenge = (nonce = "n-0S6_WzA2Mj") => new Challenge(nonce, AUDIENCE);
 
-/** A certificate below `ROOT` with a negative serial number. It is no vector, because `cryptography` will read it in another way. */
-export const BELOW_ZERO = "MIIBPjCB5aADAgECAgH7MAoGCCqGSM49BAMCMA8xDTALBgNVBAMMBHJvb3QwHhcNMjcwMTE0MDgwMDAwWhcNMjcwMTE2MDgwMDAwWjAVMRMwEQYDVQQDDApiZWxvdyB6ZXJvMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEwvTJ1J4/Tv7b1meYMvMYlnPZBEO1TODOay1pBXdAtQQDlC+VApxLzELAA7y7S4Eahylu3333WvdeC/QcpC8cbKMsMCowCwYDVR0PBAQDAgeAMBsGA1UdEQQUMBKCEHJlZ2lzdHJ5LmV4YW1wbGUwCgYIKoZIzj0EAwIDSAAwRQIhALfVLPCfQWtNc6dk2+VU53wooE9D7SAgeXytmqxdBUW7AiBvKRW6FdYwbDtDApiI5f5Dogfpc4oCHthvQEQZxp22CA==";
-
 /** The certificate of an authority, as in `x5c_roots`. */
 export const ROOT = "MIIBdzCCAR2gAwIBAgIISBNJTRN+FjEwCgYIKoZIzj0EAwIwDzENMAsGA1UEAwwEcm9vdDAeFw0yNjEyMTYwODAwMDBaFw0yNzAyMTQwODAwMDBaMA8xDTALBgNVBAMMBHJvb3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAASfW3Byib0EJAMMt03/yFZ07zV8ha0EoMAbLf7IRR1w5dKKY0ICZxht4/y8/xS7IlI1NwmL+v3lQOYsyAuZsG2Do2MwYTAPBgNVHRMBAf8EBTADAQH/MB0GA1UdDgQWBBRO+2lJUMQk9u2s2YzvyCV+cjRo7TAfBgNVHSMEGDAWgBRO+2lJUMQk9u2s2YzvyCV+cjRo7TAOBgNVHQ8BAf8EBAMCAQYwCgYIKoZIzj0EAwIDSAAwRQIgBbOh0bm3WptGVslHzleDI1/riyT2ICsvrzAF5U6feFMCIQDLXvOTuL1+ymfHne4J6fGkFKzyQWqRU+Zr9XJp+0FKig==";
