@@ -185,5 +185,8 @@ export async function present(held, selection, challenge, signer, now) {
   const { nonce, audience: aud, interactionId } = challenge;
   const claims = { iat: Math.floor(checkInstant(now)), aud, nonce, sd_hash: await digestText(held.issued.processed.algorithm, shown), ...(interactionId === null ? {} : { interaction_id: interactionId }) };
   const signed = [header, claims].map((part) => encodeBase64url(utf8(JSON.stringify(part)))).join(".");
-  return `${shown}${signed}.${encodeBase64url(await signer.sign(utf8(signed)))}`;
+  const signature = await signer.sign(utf8(signed));
+  const size = DATA.algorithms.find(({ name }) => name === header.alg)?.signature_size;
+  if (!(signature instanceof Uint8Array) || signature.length !== size) throw new Misuse(`a signer returns a Uint8Array of ${size} bytes`);
+  return `${shown}${signed}.${encodeBase64url(signature)}`;
 }

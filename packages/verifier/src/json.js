@@ -456,6 +456,8 @@ export function checkNames(given, known) {
   if (typeof given !== "object" || given === null) throw new Misuse("the terms are an object");
   const unknown = Object.keys(given).find((name) => !known.includes(name));
   if (unknown !== undefined) throw new Misuse(`there is no term \`${unknown}\`; there are ${known.join(", ")}`);
+  const inherited = known.find((name) => name in given && !Object.hasOwn(given, name)); // a polluted prototype decides nothing
+  if (inherited !== undefined) throw new Misuse(`the term \`${inherited}\` is inherited; give it in the object itself`);
 }
 
 /**

@@ -551,6 +551,27 @@ const TESTS = {
     await misused(() => checkAgentChallenge({ challenge: challenge(), request: new ClaimRequest([]), service: null }, [TARGET], "https://client.example", []));
   },
 
+  async "a term that another library put into the prototype of every object decides nothing"(world) {
+    const text = await issued(world);
+    const terms = { issuers: world.issuers, keyBinding: new Unbound("no key binding here"), status: NOT_CHECKED };
+    for (const [name, value] of Object.entries({ ...terms, clockSkew: 60, publishedKeys: [], limits: { disclosures: 1 } })) {
+      const { [name]: _, ...others } = terms;
+      Object.defineProperty(Object.prototype, name, { value, configurable: true });
+      try {
+        await misused(() => verifyPresentation(text, others, NOW));
+      } finally {
+        delete Object.prototype[name];
+      }
+    }
+    await verifyPresentation(text, terms, NOW);
+  },
+
+  async "a signer that returns anything but a signature is a misuse"(world) {
+    const card = await held(world);
+    const answers = [new Uint8Array(63), new Uint8Array(65), new ArrayBuffer(64), "a".repeat(64), Array(64).fill(0), null, undefined];
+    for (const made of answers) await misused(() => present(card, selectAll(card), challenge(), { publicKey: world.holder.publicKey, sign: async () => made }, NOW));
+  },
+
   async "a compressed problem of an agent that proved nothing is not read"() {
     const headers = { "content-type": "application/problem+json", "content-length": "30" };
     const answer = (more) => new Response('{"rule":"agent-proof.audience"}'.slice(0, 31), { status: 400, headers: { ...headers, ...more } });
