@@ -50,6 +50,7 @@ class Scope(StrEnum):
     TOKENS_EXCHANGE = "tokens:exchange"
     TOKENS_INTROSPECT = "tokens:introspect"
     DELEGATIONS_APPROVE = "delegations:approve"
+    AGENTS_APPROVE = "agents:approve"
     AUDIT_READ = "audit:read"
 
 

@@ -32,6 +32,8 @@ from issuer_service.discovery.endpoints import DiscoveryRequest
 from issuer_service.monitoring import places
 from issuer_service.rate_limit import RateLimited
 from issuer_service.request_context import Refusals, RequestContexts, is_limited, request_context_of
+from issuer_service.reviews import endpoints as reviews
+from issuer_service.reviews.schemas import Rejection
 from issuer_service.routes import HeadAndCors, RouteIndex, components, problem_response, refusals
 from issuer_service.status import endpoints as status
 from issuer_service.status.service import StatusChange
@@ -49,6 +51,7 @@ ROUTERS = (
     status.router,
     delegation.router,
     delegation.approvals_router,
+    reviews.router,
     wellknown.router,
     transparency.router,
     wellknown.pages_router,
@@ -80,7 +83,7 @@ class _Registry(FastAPI):
                     for status, refusal in _TOO_OFTEN.items():
                         found = operation["responses"].setdefault(str(status), refusal)
                         found["content"] = {**found["content"], **refusal["content"]}
-            bodies = (RegistrationRequest, DiscoveryRequest, StatusChange, Renewal, KeyChange)
+            bodies = (RegistrationRequest, DiscoveryRequest, StatusChange, Renewal, KeyChange, Rejection)
             document["components"]["schemas"].update(components(*bodies))
         return super().openapi()
 

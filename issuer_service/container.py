@@ -224,25 +224,22 @@ class Container:
         limits, bounds: limits on the work of a request.
         turns: limits the number of Batches that are made at a time.
         authorization_server: issues accepted JWT access tokens, beside the registry's own tokens.
-        metrics: the counters.
-        readiness: the last result of the health check.
+        metrics, readiness: the counters, and the last result of the health check.
         rates: the rate limits.
         trusted_proxies: addresses of proxies whose ``X-Forwarded-For`` is used.
         request_ids: randomness for request ids; separate from ``salts``, which must stay secret.
         delegation: the limits of delegation.
-        catalogue: whether ``/catalogue`` is served.
+        catalogue, console: whether ``/catalogue`` and ``/console`` are served.
         checks: checks of agents beside requests.
-        console: whether ``/console`` is served.
+        approval_for: skills whose agents a person has to approve; ``*``: every agent.
         log: how the transparency log is kept; None if this process keeps none.
         renewing: a lock for the renewal of SD-Cards for discovery.
         shares: limits the concurrent look-ups of a caller.
         verification_cache: verified SD-Cards of this process.
         nonce_key: the key of nonces for proofs to the registry.
         token_proofs, resource_proofs: check DPoP proofs, as an authorization server and as a resource server.
-        discovery_secret: the key of the hashes that discovery searches.
-        chain_keys: the keys of digests in audit records and in the transparency log.
-        decided_by: a digest of policy, profile, card formats, Issuer and ``subject_per``. When it changes, SD-Cards for
-            discovery are renewed.
+        discovery_secret, chain_keys: the keys of hashes for discovery, and of digests in audit records and the log.
+        decided_by: a digest of all that decides about SD-Cards for discovery. When it changes, they are renewed.
     """
 
     issuer_url: str
@@ -271,6 +268,7 @@ class Container:
     delegation: DelegationTerms = DelegationTerms()
     catalogue: bool = False
     checks: AgentChecks = AgentChecks()
+    approval_for: frozenset[str] = frozenset()
     console: bool = False
     log: LogTerms | None = None
     renewing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
@@ -296,7 +294,8 @@ class Container:
         if self.subject_per is not SubjectPer.AGENT and self.profile.also_clear:
             names = ", ".join(self.profile.also_clear)
             raise Misuse(f"with SDCARD_SUBJECT_PER, no profile may show {names} in every SD-Card: it names the agent")
-        decisive = (_plain(self.policy), _plain(self.profile), _plain_formats(), self.issuer_url, self.subject_per)
+        plain = _plain(self.policy), _plain(self.profile), _plain_formats()
+        decisive = *plain, self.issuer_url, self.subject_per, *sorted(self.approval_for)
         object.__setattr__(self, "decided_by", hashlib.sha256(repr(decisive).encode()).hexdigest())
 
 
@@ -359,6 +358,7 @@ def build_container(settings: Settings, vault: Vault) -> Container:
         ),
         catalogue=settings.catalogue,
         checks=AgentChecks(settings.domain_checks, settings.card_checks, settings.check_seconds, _lookups(settings)),
+        approval_for=frozenset(settings.approval_for),
         console=settings.console,
         log=read_log_terms(settings),
     )

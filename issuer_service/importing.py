@@ -12,23 +12,17 @@ from typing import BinaryIO
 
 from issuer_service.access import Caller
 from issuer_service.agents import repository as agents_repository
-from issuer_service.agents.reading import Registration, Terms, read_request
+from issuer_service.agents.audiences import subjects_of
+from issuer_service.agents.reading import Registration, Terms, asked_for, content_of, read_request
 from issuer_service.agents.records import RegisteredRow, RegistrationRow
-from issuer_service.agents.registration import (
-    Change,
-    asked_for,
-    check_work,
-    content_of,
-    issue_batch,
-    subjects_of,
-    terms_of,
-)
+from issuer_service.agents.registration import Change, check_work, issue_batch, terms_of
 from issuer_service.agents.schemas import REQUEST
 from issuer_service.audit.records import AuditEvent, Possession
 from issuer_service.container import Container, build_container
 from issuer_service.discovery.postings_repository import DiscoverySecret
 from issuer_service.keys.opening import open_vault
 from issuer_service.keys.repository import KeyNotInUse
+from issuer_service.reviews.records import needs_approval
 from issuer_service.settings import ProofPolicy, Settings
 from issuer_service.status import repository as status_repository
 from issuer_service.status.records import StatusRow, StatusTaken
@@ -160,6 +154,8 @@ async def work_on(container: Container, given: ImportChunk) -> ImportResult:
         try:
             registration = read_line(line, given.contexts, terms, container.bounds.body_bytes)
             check_work(registration, container.bounds)
+            if needs_approval(container.approval_for, registration.card):
+                raise Refused(Rule.APPROVAL_PENDING, REQUEST, "Register this agent over HTTP; an import asks nobody.")
             read.append((number, registration))
         except Refused as refusal:
             refused.append((number, tuple(refusal.findings)))

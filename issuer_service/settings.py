@@ -115,6 +115,7 @@ class Settings(BaseSettings):
         check_seconds: Interval of these checks, and how long a check may be overdue before ``domain`` is lost.
         check_networks: Private networks in which these checks may connect, such as ``10.0.0.0/8``.
         check_resolvers: IP addresses of DNS resolvers for TXT records. Default: those of the machine.
+        approval_for: Skill ids whose agents a person approves before they get SD-Cards; ``*``: every agent.
         console: Whether the console for people is served at ``/console``.
         metrics_port: Port on 127.0.0.1 for Prometheus (``/metrics``). Default: none.
         log_format: ``json``, one object a line; ``console``, for people; ``auto``, for people on a terminal, else JSON.
@@ -173,6 +174,7 @@ class Settings(BaseSettings):
     check_seconds: int = Field(default=3_600, ge=60, le=DAY)
     check_networks: Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_split)] = ()
     check_resolvers: Annotated[tuple[IPvAnyAddress, ...], NoDecode, BeforeValidator(_split)] = ()
+    approval_for: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = ()
     console: bool = False
     metrics_port: int | None = Field(default=None, ge=1, le=65_535)
     log_format: LogFormat = "auto"
@@ -223,10 +225,9 @@ MASK = "********"
 _OTHER_VARIABLES = {FILE_VARIABLE, "SDCARD_TOKEN", "SDCARD_REGISTRY", "SDCARD_CLIENT"}
 """Those that the commands for clients read."""
 _MOST_BYTES = 65_536
-_PLACEHOLDERS = {
-    *("sdcard", "postgres", "password", "secret", "test", "admin"),
-    *("1234", "0000", "123456", "change-me", "changeme"),
-}
+_PLACEHOLDERS = frozenset(
+    ("sdcard", "postgres", "password", "secret", "test", "admin", "1234", "0000", "123456", "change-me", "changeme")
+)
 """What examples and habits put where a secret belongs."""
 
 

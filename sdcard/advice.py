@@ -269,13 +269,13 @@ _ADVICE = {
     Rule.DELEGATION_REVOKED: _EXCHANGE,
     Rule.DELEGATION_GRANT_ENDED: _GRANT,
     Rule.DELEGATION_AGENT_ENDED: _RENEW,
-    Rule.APPROVAL_PENDING: "Ask a person: `sdcard approvals list` shows it, `sdcard approvals approve` decides.",
+    Rule.APPROVAL_PENDING: "Ask a person: `sdcard approvals` for an exchange, `sdcard reviews` for a registration.",
     Rule.APPROVAL_OTHER: _APPROVE,
     Rule.APPROVAL_USED: _APPROVE,
-    Rule.APPROVAL_DENIED: "Ask the person who denied it.",
+    Rule.APPROVAL_DENIED: "Ask the person who denied it, or change what was denied.",
     Rule.APPROVAL_EXPIRED: _APPROVE,
-    Rule.APPROVAL_DECIDED: "`sdcard approvals list` shows what waits.",
-    Rule.APPROVAL_SELF: "Ask a person who takes no part in the exchange.",
+    Rule.APPROVAL_DECIDED: "`sdcard approvals list` and `sdcard reviews list` show what waits.",
+    Rule.APPROVAL_SELF: "Ask a person who does not profit from it.",
 }
 # fmt: on
 

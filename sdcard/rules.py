@@ -380,13 +380,13 @@ class Rule(StrEnum):
     DELEGATION_GRANT_ENDED = "delegation.grant-ended", "A grant of the chain was removed, or has ended.", "SD-Card 7.3"
     DELEGATION_AGENT_ENDED = ("delegation.agent-ended", "The SD-Card of an agent in the chain is no longer valid.",
                               "SD-Card 7.3")
-    APPROVAL_PENDING = "approval.pending", "A person must approve this first.", "SD-Card 7.3, RFC 8628 3.5"
+    APPROVAL_PENDING = "approval.pending", "A person must approve this first.", "SD-Card 7.3, 3.3.1"
     APPROVAL_OTHER = "approval.other", "The approval is for another request, or does not exist.", "SD-Card 7.3"
     APPROVAL_USED = "approval.used", "The approval was already used.", "SD-Card 7.3"
-    APPROVAL_DENIED = "approval.denied", "A person denied this.", "SD-Card 7.3, RFC 8628 3.5"
+    APPROVAL_DENIED = "approval.denied", "A person denied this.", "SD-Card 7.3, 3.3.1"
     APPROVAL_EXPIRED = "approval.expired", "The time to approve and use this has passed.", "SD-Card 7.3"
     APPROVAL_DECIDED = ("approval.decided", "There is no pending approval with this id.",
-                        "SD-Card 7.3", Kind.NOT_FOUND)
-    APPROVAL_SELF = ("approval.self", "A party that requested this, or is in the chain, cannot approve it.",
-                     "SD-Card 7.3", Kind.FORBIDDEN)
+                        "SD-Card 7.3, 3.3.1", Kind.NOT_FOUND)
+    APPROVAL_SELF = ("approval.self", "A party that requested this, or profits from it, cannot approve it.",
+                     "SD-Card 7.3, 3.3.1", Kind.FORBIDDEN)
     # fmt: on

@@ -34,7 +34,7 @@ ROOMS = words("""
 """Folders and modules of the core. Each imports from those before it."""
 LAYERS = ("records", "repository", "", "endpoints")
 """Layers of a feature of the registry, by how the name of a module ends; most names are of its service."""
-FEATURES = {"agents", "audit", "delegation", "discovery", "keys", "status", "transparency"}
+FEATURES = {"agents", "audit", "delegation", "discovery", "keys", "reviews", "status", "transparency"}
 PURE = pure()
 
 SHARED = set(ROOMS[: ROOMS.index("jose")])

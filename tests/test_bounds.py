@@ -130,6 +130,7 @@ TABLES = {
     "used_nonces": "a million at most; a row comes with a registration or exchange, which stores more",
     "answers": "64 MiB for each subject, for a day",
     "approvals": "100 open ones for each client; listed in pages",
+    "reviews": "100 pending ones for each owner, one for each agent; a card of 256 KiB until it is used or ends",
     "sessions": "16 for each token, for an hour",
     "remembered": "a row comes with an exchange or a revocation, and leaves with its token",
     **dict.fromkeys(("agent_checks", "domain_proofs"), "a row for each agent: 16 hosts, 16 kB for each, 100 findings"),

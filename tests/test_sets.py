@@ -25,6 +25,7 @@ ONE_KEY = {
     "issuer_service/agents/checks.py",
     "issuer_service/agents/lifecycle.py",
     "issuer_service/agents/reading.py",
+    "issuer_service/reviews/service.py",
 }
 """Modules that parse single keys: of a token, a request or a row. A key set has one reader."""
 

@@ -20,6 +20,7 @@ COLUMNS = {
     "sessions.created_at, sessions.expires_at": "in_force; those of the future are the first to go",
     "grants.created_at, grants.expires_at": "in_force; one that is not can be added again",
     "approvals.asked_at, approvals.expires_at": "in_force; one that is not is asked for again",
+    "reviews.asked_at, reviews.expires_at": "in_force; one that is not is asked for again; one in force has no end",
     "delegations.issued_at, delegations.expires_at": "in_force; revoked whatever the clock says",
     "batches.issued_at, cards.expires_at": "in_force; revoked for 90 days beyond their end, whatever the clock says",
     "discovery_cards.issued_at, discovery_cards.expires_at, discovery_cards.renew_at": "Lifetime; made again",

@@ -1,7 +1,7 @@
 """Values per audience: the ``sub`` of SD-Cards, and search terms."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -12,7 +12,7 @@ from issuer_service.keys.ring import KeysInUse
 from issuer_service.settings import SubjectPer
 from sdcard.encoding import encode_json
 from sdcard.pairwise import CODE_BYTES, code_of, pairwise_id
-from sdcard.policy.plan import Term, terms_of
+from sdcard.policy.plan import DisclosurePlan, Term, terms_of
 from sdcard.salts import SaltSource
 
 # -- Subjects of SD-Cards: the setting ``subject_per`` ----------------------------------------------------------------
@@ -52,6 +52,11 @@ class Subjects:
     def _derive(self, agent_id: str, audience: Audience) -> bytes:
         named = encode_json([agent_id, audience.context, audience.partner])
         return hashlib.blake2b(named, key=self.secret, digest_size=CODE_BYTES, person=_PURPOSE).digest()
+
+
+async def subjects_of(container: Container) -> Subjects:
+    """Return the source of the SD-Cards' subjects."""
+    return Subjects(container.subject_per, await container.discovery_secret.current(), container.salts)
 
 
 def kept(subject: str) -> str | None:
@@ -109,3 +114,12 @@ def discovery_rows(registration: Registration, decided: str, step: int, per: Sub
 def as_texts(terms: Iterable[Term]) -> tuple[str, ...]:
     """Terms as they are kept and asked for."""
     return tuple([f"{criterion}:{text}" for criterion, text in terms])
+
+
+def disclosed_in(plans: Sequence[DisclosurePlan]) -> dict[str, tuple[str, ...]]:
+    """Audience → the claims that it can be shown."""
+    disclosed: dict[str, tuple[str, ...]] = {}
+    for plan in plans:
+        audience = f"{plan.context} {plan.agreement.partner}" if plan.agreement else plan.context
+        disclosed[audience] = tuple(dict.fromkeys((*disclosed.get(audience, ()), *plan.discloses)))
+    return disclosed

@@ -1,6 +1,6 @@
 """Endpoints of agents: registration, renewal, listing and deletion."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -23,7 +23,9 @@ from issuer_service.agents.schemas import (
     Renewal,
 )
 from issuer_service.request_context import authorize, read_json_body, read_small_json_body
-from issuer_service.routes import BEARER, FastRoute, FromContainer, container_of, json_body, refusals
+from issuer_service.reviews.records import ReviewPending
+from issuer_service.reviews.schemas import WaitingForApproval, waiting_answer
+from issuer_service.routes import BEARER, FastRoute, FromContainer, Responses, container_of, json_body, refusals
 from sdcard.errors import Refused
 from sdcard.rules import Rule
 
@@ -31,6 +33,10 @@ from sdcard.rules import Rule
 
 router = APIRouter(tags=["registration"], route_class=FastRoute)
 
+_WAITING: Responses = {
+    int(HTTPStatus.ACCEPTED): {"model": WaitingForApproval, "description": "A person has to approve it first."}
+}
+_NO_STORE = {"Cache-Control": "no-store"}
 _SECURITY: dict[str, Any] = {"security": [{BEARER.scheme_name: []}]}
 _NONCE_REFUSALS = refusals(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.SERVICE_UNAVAILABLE)
 
@@ -40,7 +46,7 @@ _NONCE_REFUSALS = refusals(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPSt
     status_code=HTTPStatus.CREATED,
     response_model=Registered,
     summary="Register an agent and issue its SD-Cards",
-    responses=REFUSALS,
+    responses={**REFUSALS, **_WAITING},
     openapi_extra={**json_body(RegistrationRequest), "parameters": [IDEMPOTENCY_KEY], **_SECURITY},
 )
 async def register_agent(request: Request) -> Response:
@@ -56,7 +62,7 @@ async def register_agent(request: Request) -> Response:
         if IDEMPOTENCY_KEY["name"] in request.headers
         else None
     )
-    return _created(await registration.register_agent(container, caller, body, asked))
+    return await _issued(registration.register_agent(container, caller, body, asked))
 
 
 @router.post(
@@ -74,12 +80,17 @@ async def new_nonce(request: Request) -> Response:
     """
     container = container_of(request)
     caller = await authorize(request, container, Scope.AGENTS_REGISTER, Scope.TOKENS_EXCHANGE)
-    return _created((await issue_nonce(container, caller)).model_dump_json().encode())
+    answer = (await issue_nonce(container, caller)).model_dump_json().encode()
+    return Response(answer, HTTPStatus.CREATED, _NO_STORE, "application/json")
 
 
-def _created(answer: bytes) -> Response:
-    """Make the response to a request that issued SD-Cards or a nonce."""
-    return Response(answer, HTTPStatus.CREATED, {"Cache-Control": "no-store"}, "application/json")
+async def _issued(work: Awaitable[bytes]) -> Response:
+    """Make the response: 201, or 202 while a person has to approve it."""
+    try:
+        answer, status = await work, HTTPStatus.CREATED
+    except ReviewPending as waiting:
+        answer, status = waiting_answer(waiting.review).model_dump_json().encode(), HTTPStatus.ACCEPTED
+    return Response(answer, status, _NO_STORE, "application/json")
 
 
 # -- Endpoints of an owner's agents: list, show, delete, renew, change keys -------------------------------------------
@@ -88,7 +99,7 @@ def _created(answer: bytes) -> Response:
 lifecycle_router = APIRouter(tags=["agents"])
 
 _DEPENDENCIES = [Security(BEARER)]
-_ISSUING = {**REFUSALS, **refusals(HTTPStatus.NOT_FOUND)}
+_ISSUING = {**REFUSALS, **_WAITING, **refusals(HTTPStatus.NOT_FOUND)}
 _LISTING = refusals(
     HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE
 )
@@ -185,7 +196,7 @@ async def renew_agent(agent_id: str, request: Request, container: FromContainer)
     caller = await authorize(request, container, Scope.AGENTS_REGISTER)
     body = await read_small_json_body(request, container.bounds)
     asked = read_idempotent_request(request, caller, f"renew {agent_id}", body)
-    return _created(await lifecycle.renew_agent(container, caller, agent_id, body, asked))
+    return await _issued(lifecycle.renew_agent(container, caller, agent_id, body, asked))
 
 
 @lifecycle_router.post(
@@ -202,4 +213,4 @@ async def change_keys(agent_id: str, request: Request, container: FromContainer)
     caller = await authorize(request, container, Scope.AGENTS_REGISTER)
     body = await read_json_body(request, container.bounds)
     asked = read_idempotent_request(request, caller, f"keys {agent_id}", body)
-    return _created(await lifecycle.change_keys(container, caller, agent_id, body, asked))
+    return await _issued(lifecycle.change_keys(container, caller, agent_id, body, asked))

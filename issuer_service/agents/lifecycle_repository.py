@@ -32,6 +32,7 @@ from issuer_service.db.tables import agents, answers, batches, cards, status_ent
 from issuer_service.db.values import fetch_as_stored, in_force, in_force_for, read_page, read_rows
 from issuer_service.delegation.chain_repository import end_chains
 from issuer_service.discovery import postings_repository as postings
+from issuer_service.reviews import repository as reviews
 from issuer_service.status import repository as statuses
 from issuer_service.status.records import StatusChangeRow
 from issuer_service.transparency import repository as transparency
@@ -182,12 +183,13 @@ def delete_agent(connection: Connection, deletion: DeletionRow) -> int:
     connection.execute(delete(cards).where(cards.c.batch_id.in_(issued)))
     connection.execute(delete(batches).where(batches.c.agent_id == agent_id))
     checks.forget(connection, agent_id)
+    reviewed = reviews.forget(connection, agent_id)
     kept = answers.c.agent_id == agent_id, answers.c.expires_at > deletion.at
     connection.execute(update(answers).where(*kept).values(sealed=None, bytes=0))
     ended = end_chains(connection, agent_id, deletion.at)
     transparency.erase(connection, agent_id)
     rows: dict[str, list[Row]] = {"agents": [dict(agent)], **({"delegations": ended} if ended else {})}
-    written = WrittenRows(rows, public_at=deletion.public_at)
+    written = WrittenRows(rows, {"reviews": reviewed} if reviewed else {}, public_at=deletion.public_at)
     entry = AuditRow(AuditEvent.AGENT_DELETED, deletion.at, deletion.subject, agent_id, written=written)
     append_audit(connection, entry)
     return revoked

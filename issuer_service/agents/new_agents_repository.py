@@ -55,6 +55,7 @@ from issuer_service.status.repository import card_values, entry_values
 from sdcard.audit_chain import MIDDLE, split_at_head
 from sdcard.io.database import Database
 from sdcard.io.lookups import Lookup
+from sdcard.issuer_checks import IssuerCheck
 
 _FIRST = (agents, holder_keys, status_entries)
 """What another transaction may have too, in the order in which all transactions write it."""
@@ -77,7 +78,8 @@ async def add_agent(database: Database, new: RegistrationRow, secret: bytes, cha
     is_plain = (
         new.event is AuditEvent.AGENT_REGISTERED and new.made_from is None and new.supersedes is Supersedes.RUN_OUT
     )
-    if not database.is_remote or not is_plain or new.answer is not None or new.nonce is not None or new.is_checked:
+    is_more = new.answer is not None or new.nonce is not None or new.is_checked or IssuerCheck.APPROVED in new.checks
+    if not database.is_remote or not is_plain or is_more:
         return False
     places, postings = posted(secret, [new])
     given: dict[str, Sequence[Row]] = {

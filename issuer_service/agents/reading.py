@@ -3,6 +3,8 @@
 A refusal gives all reasons at once.
 """
 
+import hashlib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ParamSpec, TypeVar
@@ -368,3 +370,17 @@ def _notes(plan: DisclosurePlan, document: Mapping[str, Any], number: int) -> It
         if entry in plan.nothing_behind:
             hint = f"There is nothing behind {entry}."
             yield Finding(Rule.DISCLOSE_EMPTY, where.within("disclose", i), hint, Level.NOTE)
+
+
+def asked_for(registration: Registration) -> str:
+    """The contexts and public keys of a registration, as they are kept for renewals."""
+    asked: JsonObject = {
+        "disclosure_contexts": registration.contexts,
+        "public_keys": [dict(holder.key.to_jwk()) for holder in registration.keys],
+    }
+    return encode_json(asked).decode()
+
+
+def content_of(card: Card) -> str:
+    """Digest a card's content, independent of the order of its members."""
+    return hashlib.sha256(json.dumps(card.document, sort_keys=True).encode()).hexdigest()

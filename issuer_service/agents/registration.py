@@ -5,7 +5,6 @@ Nothing is written before everything is signed. A failed write leaves nothing.
 
 import asyncio
 import hashlib
-import json
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -14,12 +13,12 @@ from typing import Any
 
 from issuer_service.access import Caller, check_limits
 from issuer_service.agents import repository
-from issuer_service.agents.audiences import Subjects, decided_by, discovery_rows, kept
+from issuer_service.agents.audiences import Subjects, decided_by, disclosed_in, discovery_rows, kept
 from issuer_service.agents.checks import find_unproved
 from issuer_service.agents.idempotency import IdempotentRequest, find_earlier_response, open_response, seal_response
 from issuer_service.agents.new_agents_repository import add_agent
 from issuer_service.agents.nonces import recognize_nonce_of
-from issuer_service.agents.reading import Registration, Terms, read_registration
+from issuer_service.agents.reading import Registration, Terms, asked_for, content_of, read_registration
 from issuer_service.agents.records import IssuedNonce, KeyRow, RegistrationRow
 from issuer_service.agents.schemas import REQUEST, AgreementShown, CardIssued, Registered, StatusShown
 from issuer_service.audit.records import AuditEvent, Possession, Supersedes, codes_of
@@ -27,18 +26,18 @@ from issuer_service.container import Bounds, Container
 from issuer_service.discovery.records import Audience, DiscoveryRow
 from issuer_service.keys.repository import KeyNotInUse, KeyUse
 from issuer_service.keys.ring import KeysInUse
+from issuer_service.reviews.records import ReviewPending, ReviewState, covers_of, needs_approval
+from issuer_service.reviews.repository import find_open
 from issuer_service.routes import show_findings
 from issuer_service.settings import ProofPolicy
 from issuer_service.status.records import CardRow, StatusRow, StatusTaken
 from issuer_service.status.repository import free_statuses
 from sdcard import issuer as issuing
-from sdcard.cards.model import Card
-from sdcard.encoding import JsonObject, encode_json
+from sdcard.encoding import encode_json
 from sdcard.errors import Refused
 from sdcard.instants import Instant
 from sdcard.issuer import Issuer, SdCard, issuing_step, linkable_by, rounded_validity
 from sdcard.jose.jws import InMemorySigner, signed_digest
-from sdcard.policy.plan import DisclosurePlan
 from sdcard.rules import Rule
 from sdcard.status_list import StatusReference
 
@@ -62,6 +61,7 @@ class Change:
         asked: the request, if its response is stored for retries.
         nonce: the nonce of the proofs, to be consumed.
         is_domain_proved: whether the last check proved control of every host of the card.
+        is_approved: whether a person approved it.
     """
 
     event: AuditEvent
@@ -70,6 +70,7 @@ class Change:
     asked: IdempotentRequest | None
     nonce: IssuedNonce | None = None
     is_domain_proved: bool = False
+    is_approved: bool = False
 
 
 async def register_agent(
@@ -89,7 +90,8 @@ async def register_agent(
     Raises:
         Refused: for all faults of the request at once; then ``token.limit``; then ``agent.taken``,
             ``agent.version-reused``, ``key.bound-elsewhere``, ``proof.nonce``, ``idempotency.…``,
-            ``signer.unavailable`` or ``store.unavailable``. Nothing is written.
+            ``approval.denied``, ``signer.unavailable`` or ``store.unavailable``. Nothing is written.
+        ReviewPending: when a person has to approve it first, and nothing else is wrong.
     """
     now = container.clock.now()
     if asked is not None:
@@ -152,6 +154,7 @@ async def issue(
 
     Raises:
         Refused: as ``register_agent``, after reading; ``signer.unavailable``; ``rate.exceeded`` after many conflicts.
+        ReviewPending: as ``register_agent``.
         AgentChanged: when the agent has another last Batch than ``change.made_from``.
     """
     if change.event is not AuditEvent.AGENT_RENEWED:  # it brings no id and no key
@@ -166,14 +169,16 @@ async def issue(
     secret = await container.discovery_secret.current()
     subjects = Subjects(container.subject_per, secret, container.salts)
     for _ in range(_ATTEMPTS):
-        keys = await container.keys.current()
-        at_once = _is_small(registration, container.bounds) and isinstance(keys.signer(KeyUse.CARDS), InMemorySigner)
-        async with nullcontext() if at_once else container.turns.of(caller.subject):
-            count = sum(map(len, registration.holders))
-            statuses = await free_statuses(container.database, count, container.salts, int(now))
-            make = partial(issue_batch, container, keys, subjects, caller, registration, change, statuses, now)
-            row, answer = make() if at_once else await asyncio.to_thread(make)
         try:
+            if container.approval_for:
+                change = await _check_approved(container, caller, registration, change, now)
+            keys = await container.keys.current()
+            at_once = isinstance(keys.signer(KeyUse.CARDS), InMemorySigner) and _is_small(container, registration)
+            async with nullcontext() if at_once else container.turns.of(caller.subject):
+                count = sum(map(len, registration.holders))
+                statuses = await free_statuses(container.database, count, container.salts, int(now))
+                make = partial(issue_batch, container, keys, subjects, caller, registration, change, statuses, now)
+                row, answer = make() if at_once else await asyncio.to_thread(make)
             database = container.database
             is_written = database.is_remote and await add_agent(database, row, secret, container.chain_keys)
             kept = None if is_written else await database.change(repository.record_registration, row, secret)
@@ -194,6 +199,28 @@ async def issue(
             container.metrics.count_card(card.context)
         return answer
     raise Refused(Rule.STORE_UNAVAILABLE, REQUEST)
+
+
+async def _check_approved(
+    container: Container, caller: Caller, registration: Registration, change: Change, now: Instant
+) -> Change:
+    """Return the change as approved, or as it is if nobody has to approve it.
+
+    Raises:
+        Refused: ``approval.denied``; as the transaction of a registration.
+        ReviewPending: when a person has to approve it.
+    """
+    if not needs_approval(container.approval_for, registration.card):
+        return change
+    row = _row(caller, registration, change, "", "", 0, (), (), now)
+    review = await container.database.read(find_open, covers_of(row), int(now))
+    if review is None or review.state in (ReviewState.PENDING, ReviewState.REJECTED):
+        review = await container.database.change(repository.ask_approval, row, container.salts.draw(1).hex())
+    if review.state is ReviewState.REJECTED:
+        raise Refused(Rule.APPROVAL_DENIED, REQUEST, f"The reason: {review.reason}")
+    if review.state is ReviewState.PENDING:
+        raise ReviewPending(review)
+    return replace(change, is_approved=True)
 
 
 def issue_batch(
@@ -217,6 +244,7 @@ def issue_batch(
     signer = keys.signer(KeyUse.CARDS)
     asked: Any = registration.contexts  # a partner is named as requested, whether or not an agreement holds
     audiences = [Audience(one["context"], one.get("partner", "")) for one in asked]
+    checks = codes_of(change.possession, change.is_domain_proved, change.is_approved)
     cards = issuing.issue_batch(
         Issuer(container.issuer_url, signer.public_key),
         registration.plans,
@@ -230,7 +258,7 @@ def issue_batch(
         validity=rounded_validity(now, container.lifetime),
         salts=container.salts,
         statuses=[StatusReference(list_uri(container, entry.list_id), entry.index) for entry in statuses],
-        checks=codes_of(change.possession, change.is_domain_proved),
+        checks=checks,
         limits=container.limits,
     )
     batch_id = container.salts.draw(1).hex()
@@ -245,16 +273,11 @@ def issue_batch(
         discovery_rows(registration, decided_by(container, keys), issuing_step(container.lifetime), subjects.per),
         now,
     )
-    row = replace(row, is_checked=container.checks.are_on)
+    row = replace(row, checks=checks, is_checked=container.checks.are_on)
     answer = _answer(registration, batch_id, cards).model_dump_json().encode()
     if change.asked is not None:
         row = replace(row, answer=seal_response(answer, change.asked, container.salts, now, container.bounds))
     return row, answer
-
-
-async def subjects_of(container: Container) -> Subjects:
-    """Return the source of the SD-Cards' subjects."""
-    return Subjects(container.subject_per, await container.discovery_secret.current(), container.salts)
 
 
 def list_uri(container: Container, list_id: str) -> str:
@@ -277,11 +300,11 @@ def check_work(registration: Registration, bounds: Bounds) -> None:
         raise Refused(Rule.LIMIT_BYTES, REQUEST, "Register fewer keys or contexts at a time.")
 
 
-def _is_small(registration: Registration, bounds: Bounds) -> bool:
+def _is_small(container: Container, registration: Registration) -> bool:
     """Whether making the Batch delays no other request."""
     cards, disclosures, size = _work_of(registration)
     weight = _DISCLOSURES_PER_CARD * cards + disclosures
-    return weight <= bounds.batch_at_once_disclosures and size <= bounds.batch_at_once_bytes
+    return weight <= container.bounds.batch_at_once_disclosures and size <= container.bounds.batch_at_once_bytes
 
 
 def _work_of(registration: Registration) -> tuple[int, int, int]:
@@ -364,36 +387,12 @@ def _row(
             for card, status in cards
         ),
         discovery=discovery,
-        disclosed=_disclosed(registration.plans),
+        disclosed=disclosed_in(registration.plans),
         event=change.event,
         asked=asked_for(registration),
         possession=change.possession,
         nonce=change.nonce,
         supersedes=registration.supersedes,
-        checks=codes_of(change.possession, change.is_domain_proved),
         made_from=change.made_from,
         interaction_id=registration.interaction_id,
     )
-
-
-def asked_for(registration: Registration) -> str:
-    """The contexts and public keys of a registration, as they are kept for renewals."""
-    asked: JsonObject = {
-        "disclosure_contexts": registration.contexts,
-        "public_keys": [dict(holder.key.to_jwk()) for holder in registration.keys],
-    }
-    return encode_json(asked).decode()
-
-
-def content_of(card: Card) -> str:
-    """Digest a card's content, independent of the order of its members."""
-    return hashlib.sha256(json.dumps(card.document, sort_keys=True).encode()).hexdigest()
-
-
-def _disclosed(plans: Sequence[DisclosurePlan]) -> dict[str, tuple[str, ...]]:
-    """Audience → the claims that it can be shown."""
-    disclosed: dict[str, tuple[str, ...]] = {}
-    for plan in plans:
-        audience = f"{plan.context} {plan.agreement.partner}" if plan.agreement else plan.context
-        disclosed[audience] = tuple(dict.fromkeys((*disclosed.get(audience, ()), *plan.discloses)))
-    return disclosed

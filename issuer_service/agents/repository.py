@@ -22,11 +22,14 @@ from issuer_service.db.tables import (
 from issuer_service.delegation.chain_repository import end_chains
 from issuer_service.discovery import postings_repository as discovery
 from issuer_service.keys import repository as keys
+from issuer_service.reviews import repository as reviews
+from issuer_service.reviews.records import ReviewRow
 from issuer_service.status import repository as statuses
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.io.replay_cache import digest_of_nonce
 from sdcard.io.statements import Additions, Statement
 from sdcard.io.used_nonces import KeyChanged, UsedNonces
+from sdcard.issuer_checks import IssuerCheck
 from sdcard.rules import Rule
 
 # -- Nonces for proofs: their table, and single use as part of a transaction ------------------------------------------
@@ -137,7 +140,7 @@ def record_registration(connection: Connection, new: RegistrationRow, secret: by
 
     Raises:
         Refused: ``agent.taken``; ``key.bound-elsewhere`` at each key of another agent; ``proof.nonce``; ``limit.bytes``
-            when the response cannot be stored.
+            when the response cannot be stored; ``approval.pending`` when its approval has ended.
         StatusTaken: when another process took a status entry.
         KeyNotInUse: when the key that signed is no longer in use.
         AgentChanged: when ``made_from`` is not the agent's last Batch.
@@ -156,6 +159,28 @@ def record_registration(connection: Connection, new: RegistrationRow, secret: by
         use_nonce(connection, new.nonce, new.at)
     append_all(connection, entries)
     return None
+
+
+def ask_approval(connection: Connection, new: RegistrationRow, review_id: str) -> ReviewRow:
+    """Ask a person to approve a registration that nothing else forbids.
+
+    Returns: the request for approval, also when it was made before.
+
+    Neither nonce, agent id nor key is used up.
+
+    Raises:
+        Refused: as ``record_registration``; ``rate.exceeded``.
+        AgentChanged: as ``record_registration``.
+    """
+    try:
+        with connection.begin_nested() as trial:
+            _claim_agent(connection, new)
+            _claim_keys(connection, new)
+            trial.rollback()
+    finally:
+        if new.nonce is not None:
+            check_unused(connection, new.nonce, new.at)
+    return reviews.add(connection, new, review_id)
 
 
 def record_registrations(connection: Connection, news: Sequence[RegistrationRow], secret: bytes) -> int:
@@ -187,15 +212,17 @@ def write_all(connection: Connection, news: Sequence[RegistrationRow], secret: b
     places, postings = discovery.posted(secret, {new.agent_id: new for new in news}.values())  # the last of an agent
     revoked = 0
     claimed: list[tuple[Row, list[str]]] = []
+    changed: dict[str, list[Row]] = {}
     for new in news:
         agent, is_new = _claim_agent(connection, new)
         claimed.append((agent, _claim_keys(connection, new)))
+        if not is_new or IssuerCheck.APPROVED in new.checks:
+            changed.setdefault("reviews", []).extend(reviews.use(connection, new))
         if not is_new:
             discovery.remove_postings(connection, new.agent_id)
         if new.supersedes is Supersedes.REVOKE:  # after what is being renewed for discovery was waited for
             revoked += statuses.revoke_all(connection, new.agent_id, new.at, new.public_at)
     assert len(news) == 1 or not revoked, "of two of one agent, the second would have to revoke the first"
-    changed: dict[str, list[Row]] = {}
     for kid in sorted({new.kid for new in news}):
         until = max(c.expires_at for new in news if new.kid == kid for c in new.cards)
         changed.setdefault("registry_keys", []).extend(keys.record_key_use(connection, kid, until))

@@ -114,6 +114,9 @@ class AuditEvent(StrEnum):
     LIST_DROPPED = "status-list.dropped"
     ROWS_DELETED = "rows.deleted"
     DOMAINS_CHECKED = "domains.checked"
+    REVIEW_ASKED = "review.asked"
+    REVIEW_APPROVED = "review.approved"
+    REVIEW_REJECTED = "review.rejected"
 
 
 class Supersedes(StrEnum):
@@ -130,9 +133,13 @@ class Possession(StrEnum):
     NOT_PROVEN = "not-proven"
 
 
-def codes_of(possession: Possession, is_domain_proved: bool) -> tuple[IssuerCheck, ...]:
+def codes_of(possession: Possession, is_domain_proved: bool, is_approved: bool) -> tuple[IssuerCheck, ...]:
     """Return the codes of what was checked, for ``issuer_checks`` of new SD-Cards."""
-    held = {IssuerCheck.POSSESSION: possession is Possession.PROVEN, IssuerCheck.DOMAIN: is_domain_proved}
+    held = {
+        IssuerCheck.POSSESSION: possession is Possession.PROVEN,
+        IssuerCheck.DOMAIN: is_domain_proved,
+        IssuerCheck.APPROVED: is_approved,
+    }
     return tuple([check for check, is_held in held.items() if is_held])
 
 

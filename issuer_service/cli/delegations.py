@@ -75,10 +75,10 @@ def add(
         expires_at=now + days * SECONDS_PER_DAY,
     )
     try:
-        grant = _on(lambda database: database.change(repository.add_grant, asked), database_url, config)
+        grant = on_registry(lambda database: database.change(repository.add_grant, asked), database_url, config)
     except GrantExists:
         raise Misuse("there is a grant for these two; remove it first: `sdcard grants list`") from None
-    for told in _on(lambda database: _without_effect(database, delegator, target), database_url, config):
+    for told in on_registry(lambda database: _without_effect(database, delegator, target), database_url, config):
         typer.echo(printable(told), err=True)
     if as_json:
         print_json(_grant_shown(grant))
@@ -108,7 +108,7 @@ def list_grants(database_url: DatabaseUrl = None, config: ConfigFile = None, as_
     """List the grants. Example: sdcard grants list"""
     from issuer_service.delegation import repository
 
-    rows = _on(lambda database: database.read(repository.list_grants), database_url, config)
+    rows = on_registry(lambda database: database.read(repository.list_grants), database_url, config)
     if as_json:
         print_json({"grants": [_grant_shown(row) for row in rows]})
     for row in () if as_json else rows:
@@ -130,7 +130,7 @@ def remove(
 
     confirm(f"This removes the grant {grant_id}, and ends every chain with it, for ever.", yes)
     now = int(SystemClock().now())
-    row = _on(lambda database: database.change(repository.remove_grant, grant_id, now), database_url, config)
+    row = on_registry(lambda database: database.change(repository.remove_grant, grant_id, now), database_url, config)
     if row is None:
         raise Misuse("there is no such grant; `sdcard grants list` shows those that there are")
     print_result(
@@ -144,7 +144,7 @@ def remove(
 def list_approvals(database_url: DatabaseUrl = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
     """List requests for approval, the oldest first. Example: sdcard approvals list"""
     now = int(SystemClock().now())
-    rows = _on(lambda database: _all_waiting(database, now), database_url, config)
+    rows = on_registry(lambda database: _all_waiting(database, now), database_url, config)
     if as_json:
         print_json({"approvals": [_approval_shown(row) for row in rows]})
     for row in () if as_json else rows:
@@ -204,7 +204,7 @@ def _decide(
 
     check_subject(by)
     decision = DecisionRow(approval_id, by, state, int(SystemClock().now()))
-    row = _on(lambda database: database.change(repository.decide_approval, decision), database_url, config)
+    row = on_registry(lambda database: database.change(repository.decide_approval, decision), database_url, config)
     print_result(as_json, {**_approval_shown(row), "state": state.value}, f"{row.approval_id}: {state}")
 
 
@@ -233,6 +233,6 @@ def _approval_shown(row: "ApprovalRow") -> dict[str, Any]:
     }
 
 
-def _on(work: "Callable[[Database], Awaitable[_T]]", database_url: str | None, config: Path | None) -> _T:
+def on_registry(work: "Callable[[Database], Awaitable[_T]]", database_url: str | None, config: Path | None) -> _T:
     """Run ``work`` on the registry's database."""
     return run_on_database(work, read_settings(config, database_url=database_url).database_url)

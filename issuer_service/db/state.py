@@ -94,6 +94,7 @@ COMPARED: Mapping[str, Compared] = {
         Compared(tables.delegations, _column("token_id"), ("token_id",)),
         Compared(tables.approvals, _column("approval_id"), ("approval_id",)),
         Compared(tables.remembered, _column("digest", NAME_LENGTH), ("digest",)),
+        Compared(tables.reviews, _column("review_id"), ("review_id",)),
         Compared(tables.domain_proofs, _column("agent_id"), ("agent_id",)),
     )
 }

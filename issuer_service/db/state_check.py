@@ -60,6 +60,7 @@ from issuer_service.db.tables import (
     holder_keys,
     registry_keys,
     remembered,
+    reviews,
     sessions,
     status_entries,
     status_lists,
@@ -300,7 +301,7 @@ _ADOPTION_AT_ONCE = 200
 """Agents, or rows of another table, that are read together."""
 _WITHOUT_AGENT = (
     *(tokens, sessions, registry_keys, status_lists, grants, delegations, approvals, remembered),
-    domain_proofs,
+    *(domain_proofs, reviews),
 )
 _ENTRY = and_(status_entries.c.list_id == cards.c.status_list_id, status_entries.c.index == cards.c.status_index)
 

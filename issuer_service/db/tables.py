@@ -24,12 +24,8 @@ from issuer_service.db.values import StoredJson, StoredText
 from sdcard.io.used_nonces import used_nonces_table
 
 metadata = MetaData(
-    naming_convention={
-        "pk": "pk_%(table_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_name)s",
-        "ix": "ix_%(table_name)s_%(column_0_name)s",
-    }
+    naming_convention={"pk": "pk_%(table_name)s"}
+    | {kind: f"{kind}_%(table_name)s_%(column_0_name)s" for kind in ("fk", "uq", "ix")}
 )
 
 tokens = Table(
@@ -378,6 +374,22 @@ agent_checks = Table(
     Column("outcome", StoredJson()),
 )
 """When each agent is checked next, and the last result. ``leased_until``: a process checks the agent until then."""
+
+_REVIEW_TEXTS = (("card_format", 64), ("card", None), ("state", 16), ("reason", 512), ("decided_by", 256))
+reviews = Table(
+    "reviews",
+    metadata,
+    Column("review_id", StoredText(32), primary_key=True),
+    Column("open_for", StoredText(64), unique=True),
+    Column("subject", StoredText(256), nullable=False, index=True),
+    Column("agent_id", StoredText(128), nullable=False, index=True),
+    Column("keys", StoredJson(), nullable=False),
+    *(Column(name, StoredText(size), nullable=False) for name, size in _REVIEW_TEXTS),
+    Column("asked_at", BigInteger, nullable=False),
+    Column("expires_at", BigInteger, index=True),
+)
+"""Approvals of registrations. ``open_for``: digest of all that it covers, until it ends; ``expires_at``: NULL in force.
+"""
 
 domain_proofs = Table(
     "domain_proofs",

@@ -4,7 +4,8 @@ A chain is valid while each part is: the first access token, the tokens in betwe
 SD-Cards, and the agents. Each check reads all of them.
 """
 
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -93,6 +94,30 @@ def approval_audit_row(
     told = {"chain": approval.parties, "scopes": approval.scopes, "approval": (approval.approval_id,)}
     agent_id = approval.target.removeprefix(AGENT)
     return AuditRow(event, at, subject, agent_id, "", told, approval.interaction_id, written=written)
+
+
+# -- People who may not decide ----------------------------------------------------------------------------------------
+
+
+def profits(connection: Connection, subject: str, parties: Collection[str]) -> bool:
+    """Whether a subject profits from a decision, which it then may not approve.
+
+    It does if it is a party, or owns an agent among them. An agent approves nothing.
+
+    Names that people would take for the same are the same here: `--by` of a command takes any text.
+    """
+    names = {*parties, *owners_of(connection, parties)}
+    return subject.startswith(AGENT) or _as_read(subject) in set(map(_as_read, names))
+
+
+def owners_of(connection: Connection, parties: Collection[str]) -> set[str]:
+    """Return the present owners of the agents among these parties."""
+    named = [party.removeprefix(AGENT) for party in parties if party.startswith(AGENT)]
+    return set(connection.execute(select(agents.c.subject).where(agents.c.agent_id.in_(named))).scalars())
+
+
+def _as_read(subject: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", subject).casefold().split())
 
 
 # -- Chains, and what ends one ----------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import unicodedata
 from dataclasses import replace
 
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, not_, select, tuple_, update
@@ -15,7 +14,6 @@ from issuer_service.db.state import NAME_LENGTH
 from issuer_service.db.tables import agents, approvals, delegations, grants, remembered, tokens
 from issuer_service.db.values import as_stored, fetch_as_stored, read_page, read_rows
 from issuer_service.delegation.chain_repository import (
-    AGENT,
     READ_APPROVAL,
     READ_GRANT,
     approval_audit_row,
@@ -29,6 +27,8 @@ from issuer_service.delegation.chain_repository import (
     grant_audit_row,
     grant_holds,
     grant_of,
+    owners_of,
+    profits,
 )
 from issuer_service.delegation.records import (
     ApprovalRow,
@@ -101,7 +101,7 @@ def ask_approval(connection: Connection, exchange: ExchangeRow) -> ApprovalRow:
     count = connection.execute(select(func.count()).select_from(approvals).where(*waiting)).scalar_one()
     if count >= MOST_OPEN:
         raise Refused(Rule.RATE_EXCEEDED, Where(Part.REQUEST), "Too many approvals are waited for.")
-    asked = replace(asked, owners=tuple(sorted(_owners(connection, asked))))
+    asked = replace(asked, owners=tuple(sorted(owners_of(connection, (*asked.parties, asked.target)))))
     row = {**columns_of(asked, "parties", "scopes", "owners"), "state": asked.state.value, "open_for": bound}
     connection.execute(insert(approvals).values(row))
     written = WrittenRows({"approvals": [*map(dict, ended), row]})
@@ -147,7 +147,8 @@ def decide_approval(connection: Connection, decision: DecisionRow) -> ApprovalRo
     if row is None:
         raise Refused(Rule.APPROVAL_DECIDED, where)
     approval, granted = approval_of(row), decision.state is ApprovalState.APPROVED
-    if granted and _profits(connection, approval, decision.subject):
+    parties = {approval.client, *approval.parties, approval.target, *approval.owners}
+    if granted and profits(connection, decision.subject, parties):
         raise Refused(Rule.APPROVAL_SELF, where)
     decided: dict[str, str | None] = {"state": decision.state.value, "decided_by": decision.subject}
     if not granted:
@@ -158,29 +159,6 @@ def decide_approval(connection: Connection, decision: DecisionRow) -> ApprovalRo
     written = WrittenRows({"approvals": ({**row, **decided},)})
     append_audit(connection, approval_audit_row(event, approval, decision.subject, decision.at, written))
     return approval
-
-
-def _profits(connection: Connection, approval: ApprovalRow, subject: str) -> bool:
-    """Whether a subject is a party of an exchange, which it then may not approve.
-
-    Parties are the client, the delegator, an actor, the target, and the owners of these agents, now or when the
-    approval was requested. An agent approves nothing.
-
-    Names that people would take for the same are the same here: `sdcard approvals approve --by` takes any text.
-    """
-    parties = {approval.client, *approval.parties, approval.target, *approval.owners, *_owners(connection, approval)}
-    return subject.startswith(AGENT) or _as_read(subject) in set(map(_as_read, parties))
-
-
-def _as_read(subject: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", subject).casefold().split())
-
-
-def _owners(connection: Connection, approval: ApprovalRow) -> set[str]:
-    """Return the owners of the chain's agents and of the target."""
-    parties = (*approval.parties, approval.target)
-    named = [party.removeprefix(AGENT) for party in parties if party.startswith(AGENT)]
-    return set(connection.execute(select(agents.c.subject).where(agents.c.agent_id.in_(named))).scalars())
 
 
 def _bound_to(approval: ApprovalRow) -> str:

@@ -265,13 +265,13 @@ _CURSOR = re.compile("(0|[1-9][0-9]{0,17}) ([0-9a-f]{1,32})")
 def check_unlimited(caller: Caller) -> None:
     """Refuse a token that is for some agents only.
 
-    An exchange is also about agents of others.
+    A decision is about agents of others.
 
     Raises:
         Refused: ``token.limit``.
     """
     if agent_prefixes(caller) is not None:
-        raise Refused(Rule.TOKEN_LIMIT, REQUEST.within("approval_id"), "An exchange goes through agents of others.")
+        raise Refused(Rule.TOKEN_LIMIT, REQUEST.within("approval_id"), "A decision is about agents of others.")
 
 
 async def waiting(container: Container, cursor: Sequence[str], client: Sequence[str]) -> ApprovalList:
@@ -284,10 +284,10 @@ async def waiting(container: Container, cursor: Sequence[str], client: Sequence[
     Raises:
         Refused: ``request.malformed``, ``store.unavailable``.
     """
-    after, whose, now = _read_cursor(cursor), _read_client(client), int(container.clock.now())
+    after, whose, now = read_cursor(cursor), _read_client(client), int(container.clock.now())
     rows = await container.database.read(repository.list_waiting, now, MOST_LISTED + 1, after, whose)
     page, more = rows[:MOST_LISTED], len(rows) > MOST_LISTED
-    last = encode_base64url(f"{page[-1].asked_at} {page[-1].approval_id}".encode()) if more else None
+    last = cursor_after(page[-1].asked_at, page[-1].approval_id) if more else None
     return ApprovalList(approvals=[shown(row) for row in page], next_cursor=last)
 
 
@@ -304,8 +304,17 @@ async def find_waiting(container: Container, approval_id: str) -> ApprovalShown:
     return shown(row)
 
 
-def _read_cursor(given: Sequence[str]) -> tuple[int, str] | None:
-    """Instant and name of the approval that the last page ended with."""
+def cursor_after(asked_at: int, name: str) -> str:
+    """Make the cursor of the page after this request for approval."""
+    return encode_base64url(f"{asked_at} {name}".encode())
+
+
+def read_cursor(given: Sequence[str]) -> tuple[int, str] | None:
+    """Read the instant and name that the last page ended with.
+
+    Raises:
+        Refused: ``request.malformed``.
+    """
     if not given:
         return None
     where = REQUEST.within("query", "cursor")

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from issuer_service.access import AGENT, Caller, agent_prefixes, check_agent
 from issuer_service.agents import lifecycle_repository
+from issuer_service.agents.audiences import subjects_of
 from issuer_service.agents.nonces import recognize_nonce_of
 from issuer_service.agents.records import IssuedNonce
-from issuer_service.agents.registration import subjects_of
 from issuer_service.container import Container
 from issuer_service.db.pairwise import find_own_name
 from issuer_service.delegation import chain_repository

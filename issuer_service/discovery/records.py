@@ -114,11 +114,12 @@ class SourceRow:
     card: str = field(repr=False)
     possession: Possession
     is_domain_proved: bool = False
+    is_approved: bool = False
 
     @property
     def checks(self) -> tuple[IssuerCheck, ...]:
         """The codes of the SD-Card."""
-        return codes_of(self.possession, self.is_domain_proved)
+        return codes_of(self.possession, self.is_domain_proved, self.is_approved)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,15 +15,17 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from issuer_service.agents.audiences import Subjects, as_texts, decided_by, kept
+from issuer_service.agents.audiences import Subjects, as_texts, decided_by, kept, subjects_of
 from issuer_service.agents.checks import find_proved
-from issuer_service.agents.registration import list_uri, subjects_of
+from issuer_service.agents.registration import list_uri
 from issuer_service.agents.schemas import REQUEST
 from issuer_service.container import Container
 from issuer_service.discovery import postings_repository
 from issuer_service.discovery.records import DiscoveryCardRow, RenewalRow, SourceRow
 from issuer_service.keys.repository import KeyNotInUse, KeyUse
 from issuer_service.keys.ring import KeysInUse
+from issuer_service.reviews.records import needs_approval
+from issuer_service.reviews.repository import find_in_force
 from issuer_service.status import repository as status_repository
 from issuer_service.status.records import CardRow, StatusRow, StatusTaken
 from sdcard.cards.detect import KNOWN_FORMATS
@@ -57,8 +59,12 @@ async def renew(container: Container, positions: Sequence[int], now: Instant) ->
             the registry is not ready either.
     """
     found = await container.database.read(postings_repository.sources, positions)
-    proved = await find_proved(container, [one.agent_id for one in found], now)
-    sources = [replace(one, is_domain_proved=one.agent_id in proved) for one in found]
+    agent_ids = [one.agent_id for one in found]
+    proved = await find_proved(container, agent_ids, now)
+    approved = await container.database.read(find_in_force, agent_ids) if container.approval_for else frozenset[str]()
+    sources = [
+        replace(one, is_domain_proved=one.agent_id in proved, is_approved=one.agent_id in approved) for one in found
+    ]
     failures = _Failures(sources)
     subjects = await subjects_of(container)
     for _ in range(_ATTEMPTS):
@@ -189,11 +195,18 @@ async def _write(container: Container, rows: Sequence[RenewalRow], failures: _Fa
 def _renew(
     container: Container, keys: KeysInUse, subjects: Subjects, source: SourceRow, status: StatusRow, now: Instant
 ) -> RenewalRow:
-    """Renew an agent, or remove it from discovery if the policy forbids it."""
+    """Renew an agent, or remove it from discovery.
+
+    It is removed if the policy forbids it, or a person has to approve it.
+    """
     signer = keys.signer(KeyUse.CARDS)
     terms, until, prepared = tuple[str, ...](), None, None
     try:
         card = Card(KNOWN_FORMATS[source.card_format], _parse_card(container, source))
+        is_needed = needs_approval(container.approval_for, card)
+        if is_needed and not source.is_approved:
+            raise Refused(Rule.APPROVAL_PENDING, REQUEST)
+        source = replace(source, is_approved=is_needed)
         plan = _plan(container, source, card, now)
         prepared = _prepare(container, signer.public_key, subjects, source, plan, status, now)
         terms = as_texts(terms_of(plan, card.format))

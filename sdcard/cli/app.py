@@ -236,11 +236,7 @@ COMMANDS = {
         "End a suspension; what was revoked stays so. The token comes from SDCARD_TOKEN or --token-file. "
         "Example: sdcard reinstate georoute --registry https://registry.example",
     ),
-    "agents": (
-        "agents:app",
-        "List, show, renew and delete agents at a registry, and change their keys. The token comes from SDCARD_TOKEN "
-        "or --token-file.",
-    ),
+    "agents": ("agents:app", "Manage agents at a registry. The token comes from SDCARD_TOKEN or --token-file."),
     "card": ("card:app", "Check, convert and sign agent cards; make ids for them."),
     "policy": ("policy:app", "Check disclosure policies, and see what they would show of a card."),
     "keys": ("keys:app", "Make keys in files; manage the registry's own keys, in its database."),
@@ -254,7 +250,8 @@ COMMANDS = {
     "db": (JOINED, "Upgrade, look at, and back up the registry's database."),
     "registry": (JOINED, "Bring many agents into the registry's database."),
     "grants": (JOINED, "Permit delegations between agents, in the registry's database."),
-    "approvals": (JOINED, "Approve or deny requests that wait for a person, in the registry's database."),
+    "approvals": (JOINED, "Approve or deny delegations that wait for a person, in the registry's database."),
+    "reviews": (JOINED, "Approve or reject registrations that wait for a person, in the registry's database."),
 }
 """Name → module and attribute, and help. A module is imported when its command is called."""
 
@@ -266,7 +263,7 @@ SECTIONS = {
     "Agents: SD-Cards and cards in files": ("present", "inspect", "linkability", "card"),
     "Verifiers and clients": ("verify", "fetch", "discover", "trust", "log", "mcp"),
     "Registry: its process and its database on this machine": (
-        *("serve", "config", "token", "keys", "audit", "db", "registry", "grants", "approvals", "policy"),
+        *("serve", "config", "token", "keys", "audit", "db", "registry", "grants", "approvals", "reviews", "policy"),
     ),
     "Implementers": ("vectors", "conformance"),
 }

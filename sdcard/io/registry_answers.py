@@ -254,6 +254,19 @@ def as_list(value: object) -> list[Any]:
     return value
 
 
+def check_approved(answer: JsonObject) -> None:
+    """Refuse the answer to a registration that waits for a person.
+
+    Raises:
+        Refused: ``approval.pending``, with the id of the request for approval.
+    """
+    if answer.get("state") == "pending":
+        with documented():
+            review = as_text(answer["review_id"])
+        hint = f"Its review is {review}. Nothing was issued: send the same registration again after the approval."
+        raise Refused(Rule.APPROVAL_PENDING, Where(Part.REQUEST), hint)
+
+
 def not_a_registry(status: int) -> Misuse:
     """Say that a response is not one of a registry."""
     hint = "compare host, port and scheme of the address, which is the root of the registry, without a path"

@@ -24,6 +24,7 @@ from sdcard.io.registry_answers import (
     StatusesChanged,
     as_count,
     as_text,
+    check_approved,
     documented,
     log_left_out,
     log_token_end,
@@ -281,6 +282,7 @@ class Registry:
 
     def _issue(self, path: str, body: JsonObject, expected: Sequence[tuple[str, str]]) -> Registered:
         answer = self._call("POST", path, 201, encode_json(body), secrets.token_urlsafe(24))
+        check_approved(answer)
         with documented():
             registered = read_registered(answer)
         if [(one.context, one.key_thumbprint) for one in registered.cards] != list(expected):
@@ -294,9 +296,10 @@ class Registry:
         if nonce is not None and document is not None and document.get("rule") == Rule.DPOP_NONCE:
             self._nonce = nonce
             status, document, _ = self._send(method, path, body, idempotency_key)  # a second demand is an error
-        if document is None or not (status == success or 400 <= status < 600):
+        is_success = status == success or (status, success) == (202, 201)
+        if document is None or not (is_success or 400 <= status < 600):
             raise not_a_registry(status)
-        if status != success:
+        if not is_success:
             raise refusal_of(document, status)
         return document
 

@@ -73,6 +73,7 @@ TABLES = (
         "log_tiles",
         "registry_keys",
         "remembered",
+        "reviews",
         "sessions",
         "status_entries",
         "status_lists",

@@ -72,14 +72,17 @@ def test_the_openapi_document_is_complete(registry: OpenDesk) -> None:
         "/agents/{agent_id}/domains", "/catalogue", "/log/checkpoint", "/log/tile/{path}",
         "/agents/{agent_id}/revoke", "/agents/{agent_id}/suspend", "/agents/{agent_id}/reinstate",
         "/token", "/introspect", "/revoke", "/.well-known/oauth-authorization-server", "/.well-known/token-jwks.json",
+        *(f"/reviews{one}" for one in ("", "/{review_id}", "/{review_id}/approve", "/{review_id}/reject")),
         *(f"/delegations/approvals{one}" for one in ("", "/{approval_id}/approve", "/{approval_id}/deny")),
     }  # fmt: skip
     operation = document["paths"]["/agents/register"]["post"]
-    assert set(operation["responses"]) == {"201", "400", "401", "403", "408", "409", "413", "415", "422", "429", "503"}
+    assert set(operation["responses"]) == {
+        *("201", "202", "400", "401", "403", "408", "409", "413", "415", "422", "429", "503")
+    }
     assert operation["security"] == [{"bearer": []}]
     assert document["components"]["securitySchemes"]["bearer"]["scheme"] == "bearer"
     for status, response in operation["responses"].items():
-        media_type = "application/json" if status == "201" else "application/problem+json"
+        media_type = "application/json" if status in ("201", "202") else "application/problem+json"
         assert set(response["content"]) == {media_type}
 
 

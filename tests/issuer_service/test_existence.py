@@ -143,7 +143,7 @@ def status_change(name: str) -> list[Probe]:
 
 
 RENEWED = request("eve", public_key=jwk(key(90)))
-SEES_ALL = "a token with the scope delegations:approve, and no limit, sees the exchanges of all"
+SEES_ALL = "a token with the scope delegations:approve, and no limit, sees what waits of all"
 
 
 def decision(word: str) -> list[Probe]:
@@ -151,6 +151,13 @@ def decision(word: str) -> list[Probe]:
         return scene.ask("POST", f"/delegations/approvals/{approval}/{word}")
 
     return [Probe("approval", limited(asking)), Probe("approval", asking, SEES_ALL)]
+
+
+def review(method: str, path: str, body: dict[str, Any] | None = None) -> list[Probe]:
+    def asking(scene: Scene, one: str) -> httpx2.Response:
+        return scene.ask(method, path.format(one), body)
+
+    return [Probe("review", limited(asking)), Probe("review", asking, SEES_ALL.replace("delegations", "agents"))]
 
 
 KEY_CHANGE = {"public_key": jwk(key(95))}
@@ -241,6 +248,9 @@ PROBES: dict[Route, list[Probe]] = {
     ],
     ("POST", "/delegations/approvals/{approval_id}/approve"): decision("approve"),
     ("POST", "/delegations/approvals/{approval_id}/deny"): decision("deny"),
+    ("GET", "/reviews/{review_id}"): review("GET", "/reviews/{}"),
+    ("POST", "/reviews/{review_id}/approve"): review("POST", "/reviews/{}/approve"),
+    ("POST", "/reviews/{review_id}/reject"): review("POST", "/reviews/{}/reject", {"reason": "No."}),
     ("GET", "/console/agents"): [Probe("agent", lambda scene, agent: scene.visitor.get(f"/agents?begins={agent}"))],
     ("GET", "/console/agents/{agent_id}"): [
         Probe("agent", lambda scene, agent: scene.visitor.get(f"/agents/{agent}")),
@@ -277,6 +287,7 @@ PROBES: dict[Route, list[Probe]] = {
 }
 NAMES_NOTHING: dict[Route, str] = {
     ("POST", "/nonces"): "a nonce is made for the caller, and nothing is stored",
+    ("GET", "/reviews"): "people with the scope agents:approve see the registrations of all that wait",
     **dict.fromkeys(
         [
             ("GET", "/.well-known/oauth-authorization-server"),
@@ -331,6 +342,11 @@ def with_more(desk: Desk, scene: Scene) -> Scene:
     scene.ask("POST", "/agents/register", RENEWED, idempotency_key='"key-c"')
     scene.theirs["list"] = scene.own["cards"][0]["status"]["uri"].rpartition("/")[2]
     scene.none["list"] = "0" * 32
+    with desk.open(approval_for=frozenset("*")) as demanding:
+        waiting = demanding.ask(
+            "POST", "/agents/register", request("w", public_key=jwk(key(98))), scene.office.tokens["bob"]
+        )
+    scene.theirs["review"], scene.none["review"] = waiting.json()["review_id"], "0" * 32
     expired = desk.new_token("bob", lifetime=1)
     desk.clock.advance(2)
     scene.theirs["bad token"], scene.none["bad token"] = expired, "sdcard_" + "0" * 43

@@ -166,6 +166,19 @@ def test_a_line_that_is_refused_is_named_and_stops_no_other(desk: Desk, tmp_path
     }
 
 
+def test_an_import_asks_no_person_and_leaves_out_who_needs_an_approval(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = {**request_with_card()["card"], "skills": []}
+    monkeypatch.setenv("SDCARD_APPROVAL_FOR", request_with_card()["card"]["skills"][0]["id"])
+
+    status, outcome, said = run(tmp_path, desk, write(tmp_path, line(1), line(2, card=plain)))
+
+    assert (status, outcome) == (1, {"registered": 1, "already": 0, "refused": 1})
+    assert "line 1: approval.pending" in said
+    assert [agent for (agent,) in query(desk.url, "SELECT agent_id FROM agents")[0]] == ["agent-2"]
+
+
 def test_a_file_with_agents_of_another_owner_takes_none(desk: Desk, tmp_path: Path) -> None:
     token = desk.new_token("owner")
     with desk.open() as registry:

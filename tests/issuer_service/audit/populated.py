@@ -1,5 +1,5 @@
 """A registry that used every table: agents that were renewed, suspended, deleted and found; tokens, sessions, grants,
-chains, approvals of each state.
+chains, approvals and reviews of each state.
 """
 
 from issuer_service.agents import checks_repository as checks
@@ -21,6 +21,7 @@ def populate(desk: Desk) -> None:
         _sign_in(registry)
         _delegate(office)
         _approve(office)
+        _review(desk, office.tokens["paul"])
         registry.done("POST", "/nonces")
         registry.post(request("kept", public_key=jwk(key(71))), idempotency_key='"once"')
         assert registry.found(text="assistant")
@@ -84,3 +85,18 @@ def _approve(office: Office) -> None:
             office.registry.done("POST", f"/delegations/approvals/{handle}/{word}", token=office.tokens["paul"])
         if interaction == "used":
             office.issued(office.show("a", "d", approval_handle=handle, **shown))
+
+
+def _review(desk: Desk, person: str) -> None:
+    """Ask for approvals of two agents, one of which is deleted."""
+    with desk.open(approval_for=frozenset("*")) as registry:
+        for number, name in enumerate(("reviewed", "forgotten")):
+            for version, word in (("1", "approve"), ("2", "reject"), ("3", "approve"), ("4", ""), ("5", "")):
+                asked = request(name, version=version, public_key=jwk(key(72 + number)))
+                review = registry.post(asked).json()["review_id"]
+                if word:
+                    body = {"reason": "No."} if word == "reject" else None
+                    registry.done("POST", f"/reviews/{review}/{word}", body, person)
+                if version == "1":
+                    registry.register(asked)
+        registry.done("DELETE", "/agents/forgotten")

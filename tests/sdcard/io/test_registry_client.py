@@ -290,6 +290,20 @@ def test_a_token_is_printable_ascii(token: str) -> None:
         Registry("http://127.0.0.1:1", token)
 
 
+def test_a_registration_that_waits_for_a_person_is_refused_with_the_id_of_the_review(stranger: Stranger) -> None:
+    waiting = {"review_id": "7f1c", "agent_id": "a", "state": "pending", "asked_at": 1, "expires_at": 2}
+    stranger.says("/agents/register", waiting, 202)
+    with raises_rule(Rule.APPROVAL_PENDING, "request") as caught:
+        Registry(stranger.address, "t").register({}, [("public", "k")])
+    assert "7f1c" in str(caught.value.findings[0].hint)
+    for path, answer in (("/agents/a/renew", {**waiting, "review_id": 5}), ("/agents/a", waiting)):
+        stranger.says(path, answer, 202)
+    with pytest.raises(Misuse):
+        Registry(stranger.address, "t").renew("a", "run_out", [("public", "k")])
+    with pytest.raises(Misuse):
+        Registry(stranger.address, "t").agent("a")
+
+
 def test_an_agent_of_which_the_registry_does_not_remember_what_was_asked_for_is_not_renewable(
     stranger: Stranger,
 ) -> None:

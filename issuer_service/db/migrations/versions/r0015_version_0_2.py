@@ -35,7 +35,30 @@ def upgrade() -> None:
         sa.Column("proved", sa.JSON(), nullable=False),
         sa.PrimaryKeyConstraint("agent_id", name="pk_domain_proofs"),
     )
+    _create_reviews()
     _create_log()
+
+
+def _create_reviews() -> None:
+    op.create_table(
+        "reviews",
+        sa.Column("review_id", sa.String(32)),
+        sa.Column("open_for", sa.String(64)),
+        sa.Column("subject", sa.String(256), nullable=False),
+        sa.Column("agent_id", sa.String(128), nullable=False),
+        sa.Column("keys", sa.JSON(), nullable=False),
+        sa.Column("card_format", sa.String(64), nullable=False),
+        sa.Column("card", sa.Text(), nullable=False),
+        sa.Column("state", sa.String(16), nullable=False),
+        sa.Column("reason", sa.String(512), nullable=False),
+        sa.Column("decided_by", sa.String(256), nullable=False),
+        sa.Column("asked_at", sa.BigInteger, nullable=False),
+        sa.Column("expires_at", sa.BigInteger),
+        sa.PrimaryKeyConstraint("review_id", name="pk_reviews"),
+        sa.UniqueConstraint("open_for", name="uq_reviews_open_for"),
+    )
+    for column in ("subject", "agent_id", "expires_at"):
+        op.create_index(f"ix_reviews_{column}", "reviews", [column])
 
 
 def _create_log() -> None:

@@ -1,0 +1,1 @@
+"""Approval of registrations by people."""

@@ -1,0 +1,119 @@
+"""Requests for approval of a registration as frozen values.
+
+::
+
+    pending → approved → in force → ended
+            → rejected            (each also ends by time, but not an approval in force)
+"""
+
+import hashlib
+import json
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from issuer_service.agents.records import RegistrationRow
+from sdcard.cards.model import Card, Fact
+from sdcard.issuer import DAY
+from sdcard.paths import value_at
+
+OPEN_SECONDS = 30 * DAY
+"""How long a request waits for a person, and then for its use."""
+MOST_OPEN = 100
+"""Requests of one owner that wait for a person."""
+EVERY_AGENT = "*"
+"""In the setting ``approval_for``, instead of skills."""
+
+
+class ReviewState(StrEnum):
+    """State of a request for approval. A closed set."""
+
+    PENDING = "pending"
+    """It waits for a person."""
+    REJECTED = "rejected"
+    """The same registration is refused until the rejection expires."""
+    APPROVED = "approved"
+    """The owner can register exactly this."""
+    IN_FORCE = "in-force"
+    """The agent is registered so. SD-Cards have the code ``approved``."""
+    ENDED = "ended"
+    """The owner asked for something else, or the agent is registered otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewRow:
+    """A request for approval.
+
+    Attributes:
+        review_id: the id.
+        subject: the owner, who asked.
+        agent_id: the agent.
+        card_format, card: its card document as JSON text; empty once the approval is in force or has ended.
+        keys: thumbprints of the Holder keys, sorted.
+        state: its state.
+        reason: why it was rejected.
+        decided_by: who approved or rejected it.
+        asked_at, expires_at: Unix seconds; None: it is in force.
+    """
+
+    review_id: str
+    subject: str
+    agent_id: str
+    card_format: str
+    card: str = field(repr=False)
+    keys: tuple[str, ...]
+    state: ReviewState
+    reason: str
+    decided_by: str
+    asked_at: int
+    expires_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewDecision:
+    """A person's decision.
+
+    Attributes:
+        review_id: the request.
+        subject: the person.
+        state: ``APPROVED`` or ``REJECTED``.
+        reason: for a rejection.
+        at: Unix seconds.
+        token: the digest of the person's token; None for a command on the database.
+    """
+
+    review_id: str
+    subject: str
+    state: ReviewState
+    reason: str
+    at: int
+    token: str | None = field(default=None, repr=False)
+
+
+class ReviewPending(Exception):
+    """A registration waits for a person. Nothing was issued."""
+
+    def __init__(self, review: ReviewRow) -> None:
+        super().__init__(review.review_id)
+        self.review = review
+
+
+def needs_approval(approval_for: Collection[str], card: Card) -> bool:
+    """Whether a person has to approve this card.
+
+    That is so for every agent, or for one with one of these skills.
+    """
+    if EVERY_AGENT in approval_for:
+        return True
+    paths = card.format.facts[Fact.SKILL] if approval_for else ()
+    return any(value_at(card.document, place) in approval_for for one in paths for place in one.find(card.document))
+
+
+def covers_of(new: RegistrationRow) -> str:
+    """Digest of everything that an approval covers.
+
+    It covers the owner, the agent, the whole card with its skills and hosts, and the Holder keys.
+    """
+    keys = sorted(key.thumbprint for key in new.keys)
+    covered = [new.subject, new.agent_id, new.card_format, new.content, keys]
+    return hashlib.sha256(json.dumps(covered).encode()).hexdigest()
