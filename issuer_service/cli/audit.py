@@ -42,9 +42,7 @@ MOST_LINE: Final = 64 * 1024 * 1024
 """Bytes of one line of an export; a record names every claim that each context shows."""
 _DEPTH = 4
 
-WithState: TypeAlias = Annotated[
-    bool, typer.Option("--state", help="Compare the tables with what the chain says of them.")
-]
+WithState: TypeAlias = Annotated[bool, typer.Option("--state", help="Also compare the tables with the chain.")]
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -57,7 +55,7 @@ def group() -> None:
 @app.command("verify")
 def verify(
     checkpoint: Annotated[
-        list[Path] | None, typer.Option(help="A file with checkpoints (repeatable); wants --key.")
+        list[Path] | None, typer.Option(help="A file with checkpoints (repeatable); needs --key.")
     ] = None,
     key: Annotated[
         Path | None, typer.Option(help="A JWKS with the keys that sign checkpoints: `sdcard keys published audit`.")
@@ -121,9 +119,7 @@ def export(
 
 @app.command("list")
 def list_records(
-    subject: Annotated[
-        str | None, typer.Option(help="Only what this subject did; '' is an operator's command.")
-    ] = None,
+    subject: Annotated[str | None, typer.Option(help="Only acts of this subject; '' stands for operators.")] = None,
     event: Annotated[list[str] | None, typer.Option(help="Only events such as cards.revoked (repeatable).")] = None,
     agent: Annotated[
         str | None,
@@ -197,7 +193,7 @@ def checkpoint(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Sign where the chain ends now, and add that to a file. Example:
+    """Sign a checkpoint of the chain, and append it to a file. Example:
     sdcard audit checkpoint --file /mnt/elsewhere/audit.checkpoints"""
     from issuer_service.audit.service import make_checkpoint
     from issuer_service.keys.opening import open_vault

@@ -32,7 +32,7 @@ def group() -> None:
 
 @app.command("upgrade")
 def upgrade_database(database_url: DatabaseUrl = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
-    """Bring the database to this version's schema; one that is missing is made.
+    """Upgrade the database to this version's schema; create a missing one.
 
     Example: sdcard db upgrade
     """
@@ -65,12 +65,12 @@ def status(database_url: DatabaseUrl = None, config: ConfigFile = None, as_json:
 
 @app.command("backup")
 def backup(
-    file: Annotated[Path, typer.Argument(help="Where to; it must not exist.")],
+    file: Annotated[Path, typer.Argument(help="The file to create; it must not exist.")],
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Copy a SQLite database while it is in use, whole or not at all.
+    """Copy a SQLite database while it is in use.
 
     Example: sdcard db backup today.sqlite
     """
@@ -99,15 +99,15 @@ def import_file(
     file: Annotated[
         str, typer.Argument(metavar="FILE|-", help="JSON lines: agent_id, card, public_key; - is standard input.")
     ],
-    subject: Annotated[str, typer.Option(help="Who will own the agents: a token's subject.")],
+    subject: Annotated[str, typer.Option(help="The subject of a token, which will own the agents.")],
     context: Annotated[
         list[str] | None,
         typer.Option(
-            autocompletion=complete_contexts, help="In which they are disclosed (repeatable); public alone by default."
+            autocompletion=complete_contexts, help="A context of their SD-Cards (repeatable); by default only public."
         ),
     ] = None,
     workers: Annotated[
-        int, typer.Option(min=1, max=256, help="Processes that read and sign, beside the one that writes.")
+        int, typer.Option(min=1, max=256, help="How many processes sign, besides the one that writes.")
     ] = os.cpu_count() or 1,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 MOST_LISTED = 1_000
 
-By = Annotated[str, typer.Option(help="Who decides: no party of the exchange, and no owner of its agents.")]
+By = Annotated[str, typer.Option(help="The person who decides; no party of the exchange, and no owner of its agents.")]
 
 grants = typer.Typer(no_args_is_help=True)
 approvals = typer.Typer(no_args_is_help=True)
@@ -39,11 +39,15 @@ def _approvals() -> None:
 
 @grants.command("add")
 def add(
-    delegator: Annotated[str, typer.Option(help="Who hands on: agent: and its id, or the subject of a token.")],
-    target: Annotated[str, typer.Option(help="To whom: agent: and its id.")],
-    scope: Annotated[list[str], typer.Option(help="What (repeatable).")],
-    sensitive: Annotated[list[str] | None, typer.Option(help="Of these, what a person approves each time.")] = None,
-    days: Annotated[int, typer.Option(min=1, max=3650, help="How long it holds.")] = 90,
+    delegator: Annotated[
+        str, typer.Option(help="The party that delegates: agent: and its id, or the subject of a token.")
+    ],
+    target: Annotated[str, typer.Option(help="The agent that it delegates to: agent: and its id.")],
+    scope: Annotated[list[str], typer.Option(help="A scope that may be delegated (repeatable).")],
+    sensitive: Annotated[
+        list[str] | None, typer.Option(help="A scope of these that a person must approve each time (repeatable).")
+    ] = None,
+    days: Annotated[int, typer.Option(min=1, max=3650, help="Days until the grant expires.")] = 90,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
@@ -118,13 +122,13 @@ def list_grants(database_url: DatabaseUrl = None, config: ConfigFile = None, as_
 
 @grants.command("remove")
 def remove(
-    grant_id: Annotated[str, typer.Argument(help="Which one; `sdcard grants list` shows them.")],
+    grant_id: Annotated[str, typer.Argument(help="The id of the grant, from `sdcard grants list`.")],
     yes: Yes = False,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove a grant; every chain that it is a part of ends. Example:
+    """Remove a grant; every delegation chain that uses it ends. Example:
     sdcard grants remove c2b1d1a5f0f64d40a1f6a2d1a7f3b9e0"""
     from issuer_service.delegation import repository
 
@@ -169,7 +173,7 @@ async def _all_waiting(database: "Database", now: int) -> list["ApprovalRow"]:
 
 @approvals.command("approve")
 def approve(
-    approval_id: Annotated[str, typer.Argument(help="Which one; `sdcard approvals list` shows them.")],
+    approval_id: Annotated[str, typer.Argument(help="The id of the request, from `sdcard approvals list`.")],
     by: By,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
@@ -183,7 +187,7 @@ def approve(
 
 @approvals.command("deny")
 def deny(
-    approval_id: Annotated[str, typer.Argument(help="Which one; `sdcard approvals list` shows them.")],
+    approval_id: Annotated[str, typer.Argument(help="The id of the request, from `sdcard approvals list`.")],
     by: By,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,

@@ -112,7 +112,7 @@ def add(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add a next key, published from now on; without an active one it signs at once.
+    """Add and publish the next key; without an active key it signs at once.
 
     Example: sdcard keys add cards
     """
@@ -145,12 +145,12 @@ def add(
 @app.command("import")
 def import_(
     use: Use,
-    file: Annotated[Path, typer.Argument(help="A private JWK, or a JWKS of public keys that sign no more.")],
+    file: Annotated[Path, typer.Argument(help="A private JWK, or a JWKS of public keys that no longer sign.")],
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take keys over from a file. Example: sdcard keys import cards issuer.jwk"""
+    """Import keys from a file. Example: sdcard keys import cards issuer.jwk"""
     from issuer_service.keys.service import import_private_key, import_public_key
     from sdcard.io.key_files import is_key_set, load_private_jwk, load_public_keys
 
@@ -176,7 +176,7 @@ def import_(
 @app.command("rotate")
 def rotate(
     use: Use,
-    at_once: Annotated[bool, typer.Option("--at-once", help="Even if Verifiers may not know the next key.")] = False,
+    at_once: Annotated[bool, typer.Option("--at-once", help="Do not wait until Verifiers know the next key.")] = False,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
@@ -199,12 +199,12 @@ def rotate(
 
 @app.command("reseal")
 def reseal(
-    old_key_file: Annotated[Path, typer.Option(help="The key-encryption key until now.")],
+    old_key_file: Annotated[Path, typer.Option(help="The file with the old key-encryption key.")],
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Seal all keys with another key-encryption key, which the settings name.
+    """Encrypt all keys with the key-encryption key that the settings name.
 
     The new key-encryption key is created if it is missing.
 
@@ -231,7 +231,7 @@ _KID_FIRST = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 
 @app.command("remove", context_settings=_KID_FIRST)
 def remove(
-    kid: Annotated[str, typer.Argument(help="Which key; `sdcard keys list` shows them.")],
+    kid: Annotated[str, typer.Argument(help="The key's `kid`, from `sdcard keys list`.")],
     yes: Yes = False,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,

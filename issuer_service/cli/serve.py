@@ -26,7 +26,9 @@ _T = TypeVar("_T")
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", help="A TOML file with settings; else the one that SDCARD_CONFIG names.")
 ]
-DatabaseUrl = Annotated[str | None, typer.Option("--database-url", help="As for `sdcard serve`.")]
+DatabaseUrl = Annotated[
+    str | None, typer.Option("--database-url", help="The registry's database, as for `sdcard serve`.")
+]
 
 
 def read_settings(config: Path | None = None, /, **options: object) -> "Settings":
@@ -129,7 +131,7 @@ def group() -> None:
 @app.command("show")
 def show(
     config: ConfigFile = None,
-    changed: Annotated[bool, typer.Option(help="Only what is not as by default.")] = False,
+    changed: Annotated[bool, typer.Option(help="Show only settings that differ from their default.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show every setting, its source, and no secret.
@@ -156,12 +158,14 @@ def show(
 
 
 def command(
-    host: Annotated[str | None, typer.Option(help="Where to listen; loopback by default.")] = None,
-    port: Annotated[int | None, typer.Option(help="Where to listen; 8080 by default.")] = None,
-    issuer: Annotated[str | None, typer.Option(help="The public https URL: `iss`.")] = None,
-    database_url: Annotated[str | None, typer.Option(help="Of SQLAlchemy; SQLite in this folder by default.")] = None,
+    host: Annotated[str | None, typer.Option(help="The address to listen on; by default 127.0.0.1.")] = None,
+    port: Annotated[int | None, typer.Option(help="The port to listen on; by default 8080.")] = None,
+    issuer: Annotated[str | None, typer.Option(help="The registry's public https URL, the value of `iss`.")] = None,
+    database_url: Annotated[
+        str | None, typer.Option(help="The database, as an SQLAlchemy URL; by default SQLite in this folder.")
+    ] = None,
     key_encryption_key_file: Annotated[
-        Path | None, typer.Option(help="What opens the keys in the database; made for a new one.")
+        Path | None, typer.Option(help="The file with the key-encryption key; created for a new database.")
     ] = None,
     policy: Annotated[Path | None, typer.Option(help="The disclosure policy; the built-in one by default.")] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="The certificate and its chain, PEM: TLS 1.3.")] = None,

@@ -36,25 +36,29 @@ def group() -> None:
 
 @app.command("create")
 def create(
-    subject: Annotated[str, typer.Option(help="Who acts with it; owns what is registered with it.")],
+    subject: Annotated[str, typer.Option(help="The name of its bearer, who owns the agents registered with it.")],
     scope: Annotated[
         list[str] | None,
-        typer.Option(autocompletion=scopes, help="What it is for (repeatable); all about agents by default."),
+        typer.Option(autocompletion=scopes, help="A scope (repeatable); by default all that begin with agents:."),
     ] = None,
-    agent_id_prefix: Annotated[list[str] | None, typer.Option(help="Only such agent ids (repeatable).")] = None,
-    provider_name: Annotated[list[str] | None, typer.Option(help="Only such providers (repeatable).")] = None,
-    endpoint_host: Annotated[list[str] | None, typer.Option(help="Only endpoints there (repeatable).")] = None,
-    skill_id: Annotated[list[str] | None, typer.Option(help="Only such skills (repeatable).")] = None,
+    agent_id_prefix: Annotated[
+        list[str] | None, typer.Option(help="Only agent ids that begin so (repeatable).")
+    ] = None,
+    provider_name: Annotated[list[str] | None, typer.Option(help="Only cards of this provider (repeatable).")] = None,
+    endpoint_host: Annotated[
+        list[str] | None, typer.Option(help="Only cards with endpoints at this host (repeatable).")
+    ] = None,
+    skill_id: Annotated[list[str] | None, typer.Option(help="Only cards with skills of this id (repeatable).")] = None,
     context: Annotated[
         list[str] | None,
         typer.Option(
-            autocompletion=complete_contexts, help="Look for agents there (repeatable); public alone by default."
+            autocompletion=complete_contexts, help="A context that it may search (repeatable); by default only public."
         ),
     ] = None,
     bind: Annotated[
         Path | None, typer.Option(help="A key file, or its JWKS: the token works only with proofs of this key.")
     ] = None,
-    days: Annotated[int, typer.Option(min=1, max=3650, help="How long it holds.")] = 90,
+    days: Annotated[int, typer.Option(min=1, max=3650, help="Days until the token expires.")] = 90,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
@@ -148,7 +152,7 @@ def _until(made_at: int, ends_at: int, now: Instant) -> str:
 
 @app.command("withdraw")
 def withdraw(
-    name: Annotated[str, typer.Argument(help="Which token; `sdcard token list` shows their names.")],
+    name: Annotated[str, typer.Argument(help="The token's name, from `sdcard token list`.")],
     yes: Yes = False,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,

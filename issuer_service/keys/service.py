@@ -52,7 +52,7 @@ _SIGNED = {
     KeyUse.LOG: "every checkpoint of the transparency log that it signed",
 }
 _INSTEAD = {
-    KeyUse.CARDS: "Their agents have to register again.",
+    KeyUse.CARDS: "Their agents renew: `sdcard agents renew`.",
     KeyUse.STATUS: "Lists are signed anew at once.",
     KeyUse.TOKENS: "New ones have to be asked for.",
     KeyUse.AUDIT: "What was recorded so far cannot be shown to be the registry's.",

@@ -57,15 +57,19 @@ def register(
         list[str],
         typer.Option(
             metavar="[CONTEXT=]FILE",
-            help="A private JWK of the agent's (repeatable), for all contexts or for one; stays here.",
+            help="A file with a private JWK of the agent, for all contexts or for one; it is not sent (repeatable).",
         ),
     ],
     context: Annotated[
-        list[str], typer.Option(autocompletion=complete_contexts, help="CONTEXT, or CONTEXT=ENTRY,ENTRY (repeatable).")
+        list[str],
+        typer.Option(
+            autocompletion=complete_contexts,
+            help="A context, or CONTEXT=CLAIM,CLAIM for only these claims (repeatable).",
+        ),
     ],
     out: OutDirectory,
     issuer: IssuerName = None,
-    partner: Annotated[str | None, typer.Option(help="For whom the context federation is.")] = None,
+    partner: Annotated[str | None, typer.Option(help="The partner that the context federation is for.")] = None,
     supersedes: Supersedes = "run_out",
     yes: Yes = False,
     timeout: Timeout = 60,
@@ -148,9 +152,9 @@ def _body(data: bytes, agent_id: str, keys: Sequence[PublicKey], contexts: Seque
 AgentId: TypeAlias = Annotated[
     str, typer.Argument(metavar="AGENT", callback=read_agent_id, help="The agent's id at the registry.")
 ]
-BatchId: TypeAlias = Annotated[str | None, typer.Option("--batch-id", help="Only those of this Batch.")]
+BatchId: TypeAlias = Annotated[str | None, typer.Option("--batch-id", help="Only the SD-Cards of this Batch.")]
 OnlyContext: TypeAlias = Annotated[
-    str | None, typer.Option("--context", autocompletion=complete_contexts, help="Only those of this context.")
+    str | None, typer.Option("--context", autocompletion=complete_contexts, help="Only the SD-Cards of this context.")
 ]
 
 
@@ -226,7 +230,7 @@ def list_agents(registry: RegistryAddress, token_file: TokenFile = None, as_json
 
 @app.command("show")
 def show(agent: AgentId, registry: RegistryAddress, token_file: TokenFile = None) -> None:
-    """Show what a registry knows of one of your agents, as JSON.
+    """Show what a registry knows about one of your agents, as JSON.
 
     SD-Cards themselves are not kept there.
 
@@ -252,7 +256,10 @@ def renew(
     supersedes: Supersedes = "run_out",
     yes: Yes = False,
     if_expiring: Annotated[
-        bool, typer.Option("--if-expiring", help="Only test the token while more than half of their lifetime is left.")
+        bool,
+        typer.Option(
+            "--if-expiring", help="Renew only after half of their lifetime; before that, only test the token."
+        ),
     ] = False,
     token_file: TokenFile = None,
     as_json: AsJson = False,

@@ -197,8 +197,8 @@ COMMANDS = {
     ),
     "present": (
         "verify:present_card",
-        "Present an SD-Card with key binding, showing what you choose: without --path and --context, everything "
-        "that it holds. Example: sdcard present "
+        "Present an SD-Card with key binding. Without --path and --context it shows everything in the SD-Card. "
+        "Example: sdcard present "
         "public.sd-card --key agent.jwk --trust trust.json --audience https://them.example --nonce "
         "n-0S6_WzA2Mj --path skills.0",
     ),
@@ -223,7 +223,7 @@ COMMANDS = {
     ),
     "revoke": (
         "agents:revoke",
-        "Revoke an agent's SD-Cards, for ever. It asks first; scripts need --yes. The token comes from SDCARD_TOKEN "
+        "Revoke an agent's SD-Cards permanently. It asks first; scripts need --yes. The token comes from SDCARD_TOKEN "
         "or --token-file. Example: sdcard revoke georoute --registry https://registry.example",
     ),
     "suspend": (
@@ -233,7 +233,7 @@ COMMANDS = {
     ),
     "reinstate": (
         "agents:reinstate",
-        "End a suspension; what was revoked stays so. The token comes from SDCARD_TOKEN or --token-file. "
+        "End a suspension; revoked SD-Cards stay revoked. The token comes from SDCARD_TOKEN or --token-file. "
         "Example: sdcard reinstate georoute --registry https://registry.example",
     ),
     "agents": ("agents:app", "Manage agents at a registry. The token comes from SDCARD_TOKEN or --token-file."),

@@ -39,18 +39,18 @@ def group() -> None:
 
 
 @app.command(
-    "check", help="Say what is wrong with agent cards. Example: sdcard card check --strict agent-card.json cards/"
+    "check", help="List all mistakes in agent cards. Example: sdcard card check --strict agent-card.json cards/"
 )
 def card_check(
     sources: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE|DIR|-...", help=f"Cards; of a directory, every {', '.join(_SUFFIXES)}; - is standard input."
+            metavar="FILE|DIR|-...", help=f"Cards, or folders with {', '.join(_SUFFIXES)}; - is standard input."
         ),
     ],
     expected: Annotated[
         str | None,
-        typer.Option("--format", help="What the cards are said to be: a2a, agentcard, kno; or a format of these."),
+        typer.Option("--format", help="The format to check for: a2a, agentcard, kno, or a version such as a2a/1.0."),
     ] = None,
     signers: Annotated[
         Path | None, typer.Option("--signers", help="A JWKS with the keys that are trusted to sign cards.")
@@ -61,8 +61,10 @@ def card_check(
     domains: Annotated[
         Path | None, typer.Option("--domains", help="The perception domains that KNO cards may name, one a line.")
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Take every warning for an error.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a file, one a line.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Treat every warning as an error.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object for each file, one on a line.")
+    ] = False,
 ) -> None:
     """Check every file.
 
@@ -180,7 +182,7 @@ def _finding(finding: Finding) -> Text:
 
 @app.command(
     "convert",
-    help="Convert an agent card to another format; what got lost is told on standard error. "
+    help="Convert an agent card to another format; list losses on standard error. "
     "Example: sdcard card convert agent-card.json --to a2a/1.0 --out converted.json",
 )
 def card_convert(
@@ -218,7 +220,7 @@ def card_convert(
 def card_sign(
     card: Annotated[str, typer.Argument(metavar="FILE|-", help="The A2A 1.0 card; - is standard input.")],
     key: Annotated[Path, typer.Option(help="The private JWK that signs; its kid is the key's thumbprint.")],
-    jku: Annotated[str | None, typer.Option(help="Where its public half is published, an https URL.")] = None,
+    jku: Annotated[str | None, typer.Option(help="The https URL where the public key is published.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the card with one signature added; findings go to standard error."""

@@ -128,7 +128,7 @@ def route(
         str | None, typer.Option(help="The card that the test Issuer issues; by default a small one.")
     ] = None,
     method: Annotated[
-        str, typer.Option(help=f"Of the requests; without --issuer-key one of {', '.join(_METHODS)}.")
+        str, typer.Option(help=f"The HTTP method of the requests; without --issuer-key one of {', '.join(_METHODS)}.")
     ] = "GET",
     networks: Networks = None,
     consent: Consent = False,

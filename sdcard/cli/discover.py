@@ -70,16 +70,18 @@ def discover(
     context: SearchContext = "public",
     skill: Annotated[Names, typer.Option(help="The id or name of a skill (repeatable).")] = None,
     tag: Annotated[Names, typer.Option(help="A tag of a skill (repeatable).")] = None,
-    capability: Annotated[Names, typer.Option(help="Such as streaming (repeatable).")] = None,
-    input_mode: Annotated[Names, typer.Option(help="A media type that it takes (repeatable).")] = None,
-    output_mode: Annotated[Names, typer.Option(help="A media type that it gives (repeatable).")] = None,
+    capability: Annotated[Names, typer.Option(help="A capability such as streaming (repeatable).")] = None,
+    input_mode: Annotated[Names, typer.Option(help="A media type that the agent accepts (repeatable).")] = None,
+    output_mode: Annotated[Names, typer.Option(help="A media type that the agent produces (repeatable).")] = None,
     goal: Annotated[Names, typer.Option(help="The id of a goal of AgentCard (repeatable).")] = None,
     domain: Annotated[Names, typer.Option(help="A perception domain of KNO (repeatable).")] = None,
-    text: Annotated[str | None, typer.Option(help="Words of its name, description and skills.")] = None,
+    text: Annotated[str | None, typer.Option(help="Words in the agent's name, description and skills.")] = None,
     catalogue: Annotated[bool, typer.Option("--catalogue", help="List the public catalogue, without a token.")] = False,
-    max_results: Annotated[int, typer.Option(min=1, max=MOST_RESULTS, help="On one page.")] = 20,
-    cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
-    trust: Annotated[Path | None, typer.Option(help="Trust document; without it, the keys the registry shows.")] = None,
+    max_results: Annotated[int, typer.Option(min=1, max=MOST_RESULTS, help="The most results on one page.")] = 20,
+    cursor: Annotated[str | None, typer.Option(help="The cursor at the end of the previous page.")] = None,
+    trust: Annotated[
+        Path | None, typer.Option(help="The trust document; by default the keys that the registry publishes.")
+    ] = None,
     trust_signer: TrustSigner = None,
     issuer: IssuerName = None,
     require_check: RequireCheck = None,
@@ -242,8 +244,12 @@ def fetch(
     token_file: Annotated[Path | None, typer.Option(help="A file with a bearer token for the agent.")] = None,
     out: Annotated[Path | None, typer.Option(help="Keep the SD-Card in this file.")] = None,
     challenge: Annotated[bool, typer.Option("--challenge", help="Refuse a card that its host does not prove.")] = False,
-    audience: Annotated[str, typer.Option(help="Who asks, as the agent's proof names it.")] = "urn:sd-card:fetch",
-    unbound: Annotated[str | None, typer.Option(metavar="REASON", help="Ask for no proof, and why.")] = None,
+    audience: Annotated[
+        str, typer.Option(help="The client's name: the value of `aud` in the agent's proof.")
+    ] = "urn:sd-card:fetch",
+    unbound: Annotated[
+        str | None, typer.Option(metavar="REASON", help="Do not ask for a proof, for this reason.")
+    ] = None,
     profile: ProfileName = "sd-card",
     as_json: AsJson = False,
 ) -> int:

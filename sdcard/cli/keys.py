@@ -54,7 +54,7 @@ def group() -> None:
 
 @app.command("new")
 def new(
-    file: Annotated[Path, typer.Argument(help="Where to write the private JWK; it must not exist.")],
+    file: Annotated[Path, typer.Argument(help="The file to create, with the private JWK; it must not exist.")],
     algorithm: AlgorithmName = "ES256",
     as_json: AsJson = False,
 ) -> None:
@@ -71,7 +71,7 @@ def new(
 
 @app.command("public")
 def public(files: Annotated[list[Path], typer.Argument(help="Files with private JWKs.")]) -> None:
-    """Print the public halves as a JWKS.
+    """Print the public keys as a JWKS.
 
     Example: sdcard keys public issuer.jwk next.jwk > issuer.jwks
     """
@@ -93,17 +93,19 @@ TrustFile: TypeAlias = Annotated[
     Path, typer.Option("--trust", help="Trust document, as `sdcard register` writes it; or a trust list.")
 ]
 TrustSigner: TypeAlias = Annotated[
-    Path | None, typer.Option("--trust-signer", help="A JWKS: the trust list is signed with one of these keys.")
+    Path | None, typer.Option("--trust-signer", help="A JWKS with the keys that may sign the trust list.")
 ]
 Networks: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--network", help="May be fetched from, beside public addresses, such as 10.0.0.0/8 (repeatable)."),
+    typer.Option(
+        "--network", help="A network to fetch from besides public addresses, such as 10.0.0.0/8 (repeatable)."
+    ),
 ]
 FetchStatus: TypeAlias = Annotated[bool, typer.Option("--status", help="Fetch the status list that the SD-Card names.")]
 StatusUnchecked: TypeAlias = Annotated[
-    str | None, typer.Option("--status-unchecked", metavar="REASON", help="Fetch none, and why.")
+    str | None, typer.Option("--status-unchecked", metavar="REASON", help="Do not check the status, for this reason.")
 ]
-Refresh: TypeAlias = Annotated[bool, typer.Option("--refresh", help="Ask the Issuer which keys it has now.")]
+Refresh: TypeAlias = Annotated[bool, typer.Option("--refresh", help="Fetch the Issuer's current keys.")]
 
 trust_app = typer.Typer(no_args_is_help=True)
 
@@ -117,9 +119,9 @@ def group_of_trust() -> None:
 def sign(
     trust: Annotated[Path, typer.Argument(metavar="FILE", help="The trust document.")],
     key: Annotated[Path, typer.Option(help="The private JWK that signs; it signs nothing else.")],
-    days: Annotated[int, typer.Option(min=1, max=366, help="How long the list holds.")] = 30,
+    days: Annotated[int, typer.Option(min=1, max=366, help="Days until the list expires.")] = 30,
 ) -> None:
-    """Print a trust list.
+    """Sign a trust document, and print it as a trust list.
 
     Example: sdcard trust sign trust.json --key signer.jwk --days 7 > trust.jwt
     """

@@ -47,7 +47,7 @@ def witness(
         Path, typer.Option("--state-file", help="SQLite file of what it saw. Never restore it from a backup.")
     ],
     create: Annotated[bool, typer.Option("--create", help="Make the state file; for a new key only.")] = False,
-    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 7380,
 ) -> None:
     """Run a witness: it cosigns checkpoints of the policy's logs, if they only append.

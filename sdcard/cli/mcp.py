@@ -17,9 +17,11 @@ from sdcard.io.system import SystemClock, SystemSalts
 
 
 def command(
-    trust: Annotated[Path | None, typer.Option(help="Trust document: whose SD-Cards count.")] = None,
+    trust: Annotated[Path | None, typer.Option(help="The trust document: which Issuers are trusted.")] = None,
     trust_signer: TrustSigner = None,
-    audience: Annotated[str | None, typer.Option(help="Verify presentations; who we are: the expected `aud`.")] = None,
+    audience: Annotated[
+        str | None, typer.Option(help="Verify presentations for this Verifier: the expected `aud`.")
+    ] = None,
     status: Annotated[bool, typer.Option("--status", help="Fetch the status lists that SD-Cards name.")] = False,
     status_unchecked: StatusUnchecked = None,
     network: Networks = None,

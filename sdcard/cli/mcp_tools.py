@@ -76,7 +76,7 @@ class Criteria(Arguments):
     output_modes: Names = Field(default=[], description="Media types that it gives.")
     goals: Names = Field(default=[], description="Ids of goals that an AgentCard has subscribed to.")
     domains: Names = Field(default=[], description="Slugs of perception domains of a KNO card.")
-    text: str | None = Field(default=None, description="Words of its name, description and skills.")
+    text: str | None = Field(default=None, description="Words in the agent's name, description and skills.")
     max_results: int = Field(default=10, ge=1, le=MOST_FOUND)
     cursor: str | None = Field(default=None, description="next_cursor of the page before.")
 

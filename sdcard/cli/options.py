@@ -57,9 +57,13 @@ RequireCheck: TypeAlias = Annotated[
 ]
 PolicyFile: TypeAlias = Annotated[
     str | None,
-    typer.Option("--policy", metavar="FILE|-", help="A disclosure policy, TOML or JSON, for the built-in one."),
+    typer.Option(
+        "--policy", metavar="FILE|-", help="A disclosure policy in TOML or JSON, instead of the built-in one."
+    ),
 ]
-Now: TypeAlias = Annotated[str | None, typer.Option("--now", help="Instead of the clock: Unix seconds or RFC 3339.")]
+Now: TypeAlias = Annotated[
+    str | None, typer.Option("--now", help="The time to use instead of the clock: Unix seconds or RFC 3339.")
+]
 
 # -- Registry ---------------------------------------------------------------------------------------------------------
 
@@ -75,16 +79,14 @@ TokenFile: TypeAlias = Annotated[
     typer.Option("--token-file", help="A file with the token; SDCARD_TOKEN_KEY names the key that it is bound to."),
 ]
 IssuerName: TypeAlias = Annotated[
-    str | None, typer.Option("--issuer", help="Who the registry is, when not its address.")
+    str | None, typer.Option("--issuer", help="The registry's `iss`, if it is not its address.")
 ]
 SearchContext: TypeAlias = Annotated[
     str,
-    typer.Option(
-        "--context", autocompletion=complete_contexts, help="What to look in; the token says which contexts it may be."
-    ),
+    typer.Option("--context", autocompletion=complete_contexts, help="The context to search; the token limits which."),
 ]
 KeyFiles: TypeAlias = Annotated[
-    list[Path], typer.Option("--key", help="A private JWK of the agent's (repeatable); stays here.")
+    list[Path], typer.Option("--key", help="A file with a private JWK of the agent, which is not sent (repeatable).")
 ]
 OutDirectory: TypeAlias = Annotated[Path, typer.Option("--out", help="A directory for the SD-Cards and trust.json.")]
 Supersedes: TypeAlias = Annotated[
@@ -92,7 +94,7 @@ Supersedes: TypeAlias = Annotated[
     typer.Option(
         "--supersedes",
         autocompletion=completing(("revoke", "run_out")),
-        help="What becomes of the agent's earlier SD-Cards: revoke or run_out.",
+        help="Revoke earlier SD-Cards, or let them run out: revoke or run_out.",
     ),
 ]
 

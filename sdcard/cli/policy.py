@@ -74,7 +74,7 @@ def check(
     now: Now = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say everything that is wrong with a policy.
+    """List all mistakes in a policy.
 
     Exit status 0: it can be used; 1: it cannot; 2: misuse.
 
@@ -101,7 +101,7 @@ def explain(
     context: Annotated[
         list[str] | None, typer.Option(autocompletion=complete_contexts, help="Only this context (repeatable).")
     ] = None,
-    partner: Annotated[str | None, typer.Option(help="For whom `federation` is.")] = None,
+    partner: Annotated[str | None, typer.Option(help="The partner that the context federation is for.")] = None,
     now: Now = None,
     profile: ProfileName = "sd-card",
     as_json: AsJson = False,

@@ -25,7 +25,9 @@ def group() -> None:
 
 @app.command("check")
 def check(
-    directories: Annotated[list[Path] | None, typer.Argument(metavar="[DIR]...", help="Default: vectors.")] = None,
+    directories: Annotated[
+        list[Path] | None, typer.Argument(metavar="[DIR]...", help="Folders with vectors; by default vectors.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run every vector beneath the directories.

@@ -74,7 +74,7 @@ LogPolicyFile: TypeAlias = Annotated[
     str | None, typer.Option(help="Demand a proof that a transparency log of this policy has the SD-Card.")
 ]
 LogProofFile: TypeAlias = Annotated[
-    str | None, typer.Option(help="A proof that a transparency log has the SD-Card, beside it or for the KB-JWT.")
+    str | None, typer.Option(help="A file with a proof that a transparency log has the SD-Card.")
 ]
 
 # -- ``sdcard verify`` and ``sdcard inspect`` -------------------------------------------------------------------------
@@ -142,9 +142,11 @@ def command(
     trust: TrustFile,
     trust_signer: TrustSigner = None,
     refresh: Refresh = False,
-    audience: Annotated[str | None, typer.Option(help="Who we are: the expected `aud`.")] = None,
-    nonce: Annotated[str | None, typer.Option(help="The nonce we sent. That it is used once is up to you.")] = None,
-    unbound: Annotated[str | None, typer.Option(metavar="REASON", help="Expect no key binding, and why.")] = None,
+    audience: Annotated[str | None, typer.Option(help="The Verifier's own name: the expected `aud`.")] = None,
+    nonce: Annotated[str | None, typer.Option(help="The nonce that the Verifier sent. Accept each nonce once.")] = None,
+    unbound: Annotated[
+        str | None, typer.Option(metavar="REASON", help="Expect no key binding, for this reason.")
+    ] = None,
     status: FetchStatus = False,
     status_unchecked: StatusUnchecked = None,
     network: Networks = None,
@@ -306,11 +308,11 @@ def present_card(
     sd_card: Annotated[str, typer.Argument(metavar="FILE|-", help="The SD-Card; - is standard input.")],
     key: Annotated[Path, typer.Option(help="The private JWK that the SD-Card is bound to.")],
     trust: TrustFile,
-    audience: Annotated[str, typer.Option(help="The Verifier, as it calls itself.")],
+    audience: Annotated[str, typer.Option(help="The Verifier's own name: the value of `aud`.")],
     trust_signer: TrustSigner = None,
-    nonce: Annotated[str | None, typer.Option(help="The Verifier's nonce; left out, one is made.")] = None,
+    nonce: Annotated[str | None, typer.Option(help="The Verifier's nonce; by default a new one.")] = None,
     context: Annotated[
-        str | None, typer.Option(autocompletion=complete_contexts, help="Show what this context shows.")
+        str | None, typer.Option(autocompletion=complete_contexts, help="Show what this context discloses.")
     ] = None,
     policy: PolicyFile = None,
     path: Annotated[list[str] | None, typer.Option(help="Show this claim, such as skills.0 (repeatable).")] = None,
@@ -318,7 +320,10 @@ def present_card(
     interaction_id: Annotated[str | None, typer.Option(help="The interaction that this belongs to.")] = None,
     now: Now = None,
     coarse: Annotated[
-        int, typer.Option("--round", min=1, max=MAX_COARSE, help="Round the instant down to a multiple of this, in s.")
+        int,
+        typer.Option(
+            "--round", min=1, max=MAX_COARSE, help="Round the time of signing down to a multiple of so many seconds."
+        ),
     ] = 1,
     profile: ProfileName = "sd-card",
     as_json: AsJson = False,

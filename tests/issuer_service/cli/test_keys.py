@@ -55,7 +55,7 @@ def test_removing_says_what_breaks_and_wants_to_be_sure(sdcard: Sdcard) -> None:
     asked = sdcard("keys", "remove", kid, "--json")
     assert asked.status == 2
     assert "every SD-Card that it signed as issuer.key-unknown" in asked.json["misuse"]
-    assert "register again" in asked.json["misuse"]
+    assert "`sdcard agents renew`" in asked.json["misuse"]
     assert shown(sdcard) == [(kid, "active", True)]
 
     alone = sdcard("keys", "remove", kid, "--yes", "--json")
