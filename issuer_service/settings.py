@@ -357,7 +357,7 @@ def _read_file(file: Path) -> dict[str, Any]:
     known = list(Settings.model_fields)
     unknown = [f"{name[:64]}{nearest(name, known)}" for name in document if name not in known]
     if unknown:
-        raise Misuse(f"{file} has settings that there are not: {', '.join(unknown)}")
+        raise Misuse(f"{file} has unknown settings: {', '.join(unknown)}")
     if mode & (stat.S_IRWXO | stat.S_IWGRP) and any(_holds_secret(name, document[name]) for name in document):
         raise Misuse(f"{file} holds a secret and is open to others; chmod 600 it")
     return document

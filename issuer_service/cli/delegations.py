@@ -68,7 +68,7 @@ def add(
     if len(scopes) > MOST_SCOPES or not all(map(is_scope, scopes)):
         raise Misuse("a scope is printable ASCII without space, quote and backslash; a grant has up to 64")
     if not set(sensitive or ()) <= set(scopes):
-        raise Misuse("what is sensitive is one of the scopes")
+        raise Misuse("--sensitive names one of the scopes that --scope names")
     asked = GrantRow(
         grant_id=SystemSalts().draw(1).hex(),
         delegator=delegator,
@@ -136,7 +136,7 @@ def remove(
     now = int(SystemClock().now())
     row = on_registry(lambda database: database.change(repository.remove_grant, grant_id, now), database_url, config)
     if row is None:
-        raise Misuse("there is no such grant; `sdcard grants list` shows those that there are")
+        raise Misuse("there is no such grant; `sdcard grants list` shows them")
     print_result(
         as_json,
         {"removed": _grant_shown(row)},

@@ -316,7 +316,7 @@ def find_key(rows: Sequence[RegistryKeyRow], kid: str) -> RegistryKeyRow:
     for row in rows:
         if row.kid == kid and row.state is not KeyState.REMOVED:
             return row
-    raise Misuse("the registry has no such key; `sdcard keys list` shows those that there are")
+    raise Misuse("the registry has no such key; `sdcard keys list` shows its keys")
 
 
 async def reseal(database: Database, old: KeyEncryptionKey, new: KeyEncryptionKey, now: Instant) -> int:

@@ -79,9 +79,7 @@ def discover(
     catalogue: Annotated[bool, typer.Option("--catalogue", help="List the public catalogue, without a token.")] = False,
     max_results: Annotated[int, typer.Option(min=1, max=MOST_RESULTS, help="The most results on one page.")] = 20,
     cursor: Annotated[str | None, typer.Option(help="The cursor at the end of the previous page.")] = None,
-    trust: Annotated[
-        Path | None, typer.Option(help="The trust document; by default the keys that the registry publishes.")
-    ] = None,
+    trust: Annotated[Path | None, typer.Option(help="The trust document; by default the registry's own keys.")] = None,
     trust_signer: TrustSigner = None,
     issuer: IssuerName = None,
     require_check: RequireCheck = None,

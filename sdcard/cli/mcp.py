@@ -46,7 +46,7 @@ def command(
     if card is not None:
         tools.append(own_card_tool(parse_card_file(read_bytes(card, Part.CARD))))
     if (audience is None and registry is None) is not (trust is None):
-        raise Misuse("--audience and --registry want --trust, and --trust wants one of them")
+        raise Misuse("--audience and --registry need --trust, and --trust needs one of them")
     if audience is None and (status or status_unchecked is not None):
         raise Misuse("--status and --status-unchecked are for --audience")
     if trust is None and require_check:

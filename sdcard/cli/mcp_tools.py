@@ -335,7 +335,7 @@ def _left_open(card: VerifiedCard) -> list[str]:
     if card.hidden:
         left.append(f"what is behind {card.hidden} digests: decoys, or members that were not shown")
     if card.missing:
-        left.append("the whole card: not all that its format demands was shown")
+        left.append("the whole card: members that its format requires are not shown")
     return left
 
 

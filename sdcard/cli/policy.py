@@ -57,8 +57,8 @@ _ASCII_BRANCHES = str.maketrans({"├": "|", "└": "`", "│": "|"})
 _ASCII_MARKS = {Treatment.PLAIN: "P", Treatment.SELECTIVE: "s", Treatment.WITHHELD: "."}
 _STYLES = {Treatment.PLAIN: "bold", Treatment.SELECTIVE: "green", Treatment.WITHHELD: "dim"}
 _LEGEND = {
-    Treatment.PLAIN: "seen with the part around it; at the top always: it cannot be hidden",
-    Treatment.SELECTIVE: "seen when its Disclosure is presented",
+    Treatment.PLAIN: "always shown with the part around it; at the top of the card, always shown",
+    Treatment.SELECTIVE: "shown if the agent presents its Disclosure",
     Treatment.WITHHELD: "not in the SD-Card, not even as a digest",
 }
 

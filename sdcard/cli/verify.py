@@ -273,7 +273,7 @@ def show_card(card: VerifiedCard, title: str = "Verified") -> None:
         ("checked by the issuer", describe_checks(card)),
         ("transparency log", _logged(card.log)),
         ("digests without a disclosure", f"{card.hidden} (decoys, or members not shown)"),
-        ("a whole card", "no: not all that its format demands is shown" if card.missing else "yes"),
+        ("a whole card", "no: members that its format requires are not shown" if card.missing else "yes"),
     ]
     console().print(table(title, ("what", "value"), facts))
     show_members("Disclosed members", card.members)

@@ -181,7 +181,7 @@ ALONE: dict[str, Row] = {
     "token create --subject x --database-url sqlite:///nowhere/x": (2, "no folder | nowhere | SDCARD_DATABASE_URL"),
     "token create --subject me --days 0": (2, "Invalid value | --days | greater than or equal to 1"),
     "keys rotate crds": (2, "a key signs one of | cards | status, tokens, audit"),
-    "config show --config misspelt.conf": (2, "settings that there are not | prt | meant: port?"),
+    "config show --config misspelt.conf": (2, "unknown settings | prt | meant: port?"),
     "token create --subject me --scope agents:registr": (2, "no scope | agents:registr. | mean agents:register?"),
     "approvals approve nothing --by me": (2, "there is no registry at | sdcard.sqlite | --database-url"),
     "db backup -": (2, "`-` is no file | FILE | give the name of a file"),

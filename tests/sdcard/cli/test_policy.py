@@ -115,7 +115,7 @@ def test_a_card_is_drawn_with_what_each_context_shows(sdcard: Sdcard, policy: st
     assert ["skills", "◐", "◐"] in drawn
     assert ["│", "├", "tags", "◐", "—"] in drawn
     assert ["└", "2", "◐", "◐"] in drawn
-    assert "plain: seen with the part around it; at the top always: it cannot be hidden" in ran.out
+    assert "plain: always shown with the part around it; at the top of the card, always shown" in ran.out
     assert all(f" {treatment}: " in ran.out for treatment in ("plain", "selective", "withheld"))
 
 
