@@ -84,6 +84,29 @@ def backup(
     )
 
 
+@app.command("move")
+def move_database(
+    target: Annotated[str, typer.Argument(help="URL of an empty PostgreSQL database; its password in ~/.pgpass.")],
+    database_url: DatabaseUrl = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Move a registry from a SQLite file to PostgreSQL.
+
+    Stop the registry first. The file is not changed. The copy is compared with its audit chain before it is committed.
+
+    Example: sdcard db move postgresql+asyncpg://sdcard@db.example/sdcard
+    """
+    from issuer_service.db.moving import move
+
+    counts = move(read_settings(config, database_url=database_url).database_url, target)
+    print_result(
+        as_json,
+        {"rows": counts},
+        f"{sum(counts.values())} rows of {len(counts)} tables. Set SDCARD_DATABASE_URL; keep the file as a backup.",
+    )
+
+
 # -- ``sdcard registry import`` ----------------------------------------------------------------------------------------
 
 registry_app = typer.Typer(no_args_is_help=True)
