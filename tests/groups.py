@@ -9,8 +9,13 @@ from typing import NoReturn
 
 import pytest
 
-GROUPS = ("postgresql", "browser", "foreign", "servers", "slow")
-_FOLDERS = {"tests/browser/": "browser", "tests/external/": "foreign", "tests/runtimes/": "foreign"}
+GROUPS = ("postgresql", "browser", "foreign", "servers", "slow", "cluster")
+_FOLDERS = {
+    "tests/browser/": "browser",
+    "tests/external/": "foreign",
+    "tests/runtimes/": "foreign",
+    "tests/cluster/": "cluster",
+}
 _FIXTURES = {"postgres": "postgresql", "browser": "browser", "node": "foreign", "hsm": "servers"}
 _DATA = ("_vectors.py", "_cases.py")
 """Ends of files in ``tests/external`` that read published data and ask no foreign library."""

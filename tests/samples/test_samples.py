@@ -52,6 +52,10 @@ NOT_RUN = {
         "needs root and systemd; tests/test_deploy.py runs the unit",
     ("docs/postgresql.md", "pip install '.[service,postgresql]'      # in the checkout"):
         "needs a PostgreSQL server of one's own; tests/issuer_service/test_processes.py starts one",
+    ("docs/cluster.md", "apt-get install --no-install-recommends \\"):
+        "needs root and a cluster's programs; tests/cluster starts it",
+    ("docs/cluster.md", "patronictl -c /tmp/cluster/db1/patroni.yml list           # roles, lag, timeline"):
+        "needs the cluster of the block before",
     ("docs/keys.md", "sdcard keys import cards issuer.jwk"):
         "needs files of an older registry; tests/issuer_service/keys/test_service.py has them",
     ("docs/discovery.md", "sdcard discover --registry http://127.0.0.1:8080 --catalogue"):
