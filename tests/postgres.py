@@ -36,9 +36,9 @@ class Cluster:
         self.port = free_port()
         data = ("-D", f"{folder}/d", "-U", "app", "--no-sync")
         if primary is None:
-            self._run("initdb", *data, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8")
+            self.run("initdb", *data, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8")
         else:
-            self._run("pg_basebackup", *data, "-R", "-c", "fast", "-h", "127.0.0.1", "-p", str(primary.port))
+            self.run("pg_basebackup", *data, "-R", "-c", "fast", "-h", "127.0.0.1", "-p", str(primary.port))
         self.server: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -90,7 +90,8 @@ class Cluster:
         ready = ("-q", "-h", "127.0.0.1", "-p", str(self.port), "-U", "app")
         return subprocess.run([str(self._binaries / "pg_isready"), *ready], check=False).returncode == 0
 
-    def _run(self, program: str, *arguments: str) -> None:
+    def run(self, program: str, *arguments: str) -> None:
+        """Run one of PostgreSQL's programs as the user of the server."""
         command = [str(self._binaries / program), *arguments]
         subprocess.run(command, check=True, cwd=self.folder, capture_output=True, **_as_postgres())
 

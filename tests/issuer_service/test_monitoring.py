@@ -457,7 +457,7 @@ def standby_of(primary: Cluster) -> Iterator[Cluster]:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         copy.port = int(listening.getsockname()[1])
     where = ("-h", "127.0.0.1", "-p", str(primary.port), "-U", "app")
-    copy._run("pg_basebackup", *where, "-D", f"{folder}/d", "-R", "-X", "stream", "--no-sync", "-c", "fast")
+    copy.run("pg_basebackup", *where, "-D", f"{folder}/d", "-R", "-X", "stream", "--no-sync", "-c", "fast")
     try:
         copy.start()
         yield copy

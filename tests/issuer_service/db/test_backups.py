@@ -1,9 +1,11 @@
 """Backups, and a start on a database that was restored."""
 
 import shutil
+import signal
 import sqlite3
 import stat
 import threading
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -21,7 +23,7 @@ from issuer_service.settings import Settings
 from sdcard import Misuse
 from sdcard.audit_chain import Head, issue_checkpoint
 from tests.issuer_service.desk import Desk, ask, jwk, key_row, on_both_databases, request, seed_keys
-from tests.postgres import query
+from tests.postgres import Cluster, cluster, query
 from tests.world import ISSUER, NOW, key, raises_rule
 
 # -- Backups of a database in use -------------------------------------------------------------------------------------
@@ -292,3 +294,64 @@ def test_a_new_database_beside_old_checkpoints_is_refused(restored: Desk, tmp_pa
 
     with raises_rule(*ROLLED_BACK):
         prepare_keys(settings)
+
+
+# -- PostgreSQL: a base backup, and the log until a moment of one's choice ------------------------------------------
+
+
+def archive(server: Cluster) -> Path:
+    """Have a server keep its log in a folder, and make a base backup beside it."""
+    kept = server.folder / "archive"
+    kept.mkdir()
+    for path in (kept, server.folder):
+        shutil.chown(path, "postgres", "postgres")
+    copy = f"cp %p {kept}/%f.new && mv {kept}/%f.new {kept}/%f"
+    server.execute("postgres", "ALTER SYSTEM SET archive_mode = on", f"ALTER SYSTEM SET archive_command = '{copy}'")
+    server.stop()
+    server.start()
+    at = ("-h", "127.0.0.1", "-p", str(server.port), "-U", "app")
+    server.run("pg_basebackup", "-D", f"{server.folder}/base", "-c", "fast", *at)
+    return kept
+
+
+def recover(server: Cluster, kept: Path, point: str) -> None:
+    """Replace a server's data by the base backup, and replay the log until a restore point."""
+    server.stop(signal.SIGKILL)
+    data = server.folder / "d"
+    data.rename(server.folder / "lost")
+    (server.folder / "base").rename(data)
+    with (data / "postgresql.auto.conf").open("a", encoding="utf-8") as settings:
+        settings.write(f"restore_command = 'cp {kept}/%f %p'\nrecovery_target_name = '{point}'\n")
+        settings.write("recovery_target_action = promote\n")
+    (data / "recovery.signal").touch()
+    server.start()
+    ends_at = time.monotonic() + 30
+    while server.execute("postgres", "SELECT pg_is_in_recovery()") != [[(False,)]]:
+        assert time.monotonic() < ends_at
+        time.sleep(0.1)
+
+
+@pytest.mark.postgresql
+@pytest.mark.slow
+def test_postgresql_goes_back_to_a_moment_of_ones_choice(tmp_path: Path) -> None:
+    with cluster(crash_safe=True) as server:
+        kept = archive(server)
+        desk = Desk(tmp_path, server.url(server.new_database()))
+        with desk.open() as registry:
+            for number in range(3):
+                registry.register(request(f"kept-{number}", public_key=jwk(key(40 + number))))
+            before, _ = desk.rows(), server.execute("postgres", "SELECT pg_create_restore_point('before')")
+            registry.register(request("mistake", public_key=jwk(key(50))))
+            registry.done("POST", "/agents/kept-0/revoke", {})
+        [[(last,)], _] = server.execute("postgres", "SELECT pg_walfile_name(pg_switch_wal())", "SELECT 1")
+        ends_at = time.monotonic() + 30
+        while not (kept / last).exists():
+            assert time.monotonic() < ends_at, "the log is archived"
+            time.sleep(0.1)
+
+        recover(server, kept, "before")
+
+        assert desk.rows() == before
+        assert desk.differences() == [], "sdcard audit verify --state"
+        with desk.open() as registry:
+            registry.register(request("after", public_key=jwk(key(51))))
