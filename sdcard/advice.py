@@ -269,7 +269,7 @@ _ADVICE = {
     Rule.DELEGATION_REVOKED: _EXCHANGE,
     Rule.DELEGATION_GRANT_ENDED: _GRANT,
     Rule.DELEGATION_AGENT_ENDED: _RENEW,
-    Rule.APPROVAL_PENDING: "Ask a person: `sdcard approvals` for an exchange, `sdcard reviews` for a registration.",
+    Rule.APPROVAL_PENDING: "Ask a person: `sdcard approvals list` has exchanges, `sdcard reviews list` registrations.",
     Rule.APPROVAL_OTHER: _APPROVE,
     Rule.APPROVAL_USED: _APPROVE,
     Rule.APPROVAL_DENIED: "Ask the person who denied it, or change what was denied.",
@@ -359,9 +359,9 @@ _OVER_HTTP = {
     **dict.fromkeys((Rule.DELEGATION_NO_GRANT, Rule.DELEGATION_GRANT_ENDED), _GRANTED),
     Rule.DELEGATION_SCOPE: f"Request fewer scopes. {_GRANTED}",
     Rule.DELEGATION_AGENT_ENDED: _RENEW_THERE,
-    Rule.APPROVAL_PENDING: "Ask a person to approve it in the console, and request the exchange again.",
+    Rule.APPROVAL_PENDING: "Ask a person to approve it, and send the same request again.",
     **dict.fromkeys((Rule.APPROVAL_OTHER, Rule.APPROVAL_USED, Rule.APPROVAL_EXPIRED), _APPROVED),
-    Rule.APPROVAL_DECIDED: "The console shows what waits.",
+    Rule.APPROVAL_DECIDED: "It is decided already; ask the operator what still waits.",
 }
 # fmt: on
 
