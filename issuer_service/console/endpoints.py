@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from fastapi import APIRouter, Request, Response
 
-from issuer_service.access import AGENT, Caller, Scope
+from issuer_service.access import AGENT, Scope
 from issuer_service.agents.lifecycle import find_agent, list_agents, show_agent
 from issuer_service.agents.schemas import AgentShown, IssuedForContext
 from issuer_service.audit.service import read_thread
@@ -35,68 +35,22 @@ from issuer_service.console.session import (
     secret_of,
     see_other,
 )
+from issuer_service.console.summaries import summarize
 from issuer_service.container import Container
 from issuer_service.delegation import service as delegation
 from issuer_service.delegation.records import ApprovalState
 from issuer_service.request_context import request_context_of
+from issuer_service.reviews import service as reviews
+from issuer_service.reviews.records import ReviewState
 from issuer_service.routes import STATUS, FromContainer
 from issuer_service.status.service import REINSTATE, REVOKE, SUSPEND, Change, change_statuses
 from issuer_service.tokens import token_name
-from sdcard.cards.detect import KNOWN_FORMATS
-from sdcard.cards.model import Fact
 from sdcard.encoding import JsonObject, encode_json, parse_json_object
 from sdcard.errors import Part, Refused, Where
 from sdcard.issuer import AGENT_ID
 from sdcard.lenient import lenient_token
-from sdcard.paths import ClaimPath
 from sdcard.profile import MAX_INTERACTION, is_interaction_id
 from sdcard.rules import Rule
-
-# -- Summaries of cards for their owners ------------------------------------------------------------------------------
-# The text is hostile: templates must escape it.
-
-MOST_SHOWN = 20
-"""Of a kind; the rest is counted."""
-MOST_TEXT = 400
-_TEXTS = {"Name": "name", "Description": "description", "Version": "version"}
-_FACTS = {"Provider": Fact.PROVIDER, "Endpoints": Fact.ENDPOINT, "Skills": Fact.SKILL}
-_ABOUT = (ClaimPath(("documentationUrl",)), ClaimPath(("provider", "url")))
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """An entry of a card's summary: label, texts, and number of further texts."""
-
-    what: str
-    texts: tuple[str, ...]
-    more: int
-
-
-async def card_says(container: Container, caller: Caller, agent_id: str) -> tuple[Said, ...]:
-    """Summarize the card of the caller's agent.
-
-    Raises:
-        Refused: ``token.limit``; ``agent.unknown``.
-    """
-    agent = await find_agent(container, caller, agent_id)
-    document = parse_json_object(agent.card.encode(), Where(Part.CARD), container.limits.json_depth)
-    card_format = KNOWN_FORMATS.get(agent.card_format)
-    facts = {} if card_format is None else card_format.facts
-    asked: dict[str, tuple[ClaimPath, ...]] = {what: (ClaimPath((name,)),) for what, name in _TEXTS.items()}
-    asked |= {what: tuple(facts.get(fact, ())) for what, fact in _FACTS.items()}
-    asked["More about it"] = _ABOUT
-    said: list[Said] = []
-    for what, paths in asked.items():
-        texts = [text for path in paths for _, text in path.parts(document) if isinstance(text, str)]
-        if texts:
-            shown = tuple(map(_shortened, texts[:MOST_SHOWN]))
-            said.append(Said(what, shown, len(texts) - len(shown)))
-    return tuple(said)
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "…"
-
 
 # -- Actions at the console: their texts, and the number of SD-Cards they change --------------------------------------
 
@@ -143,6 +97,16 @@ DECISIONS: Mapping[str, tuple[Action, ApprovalState]] = {
         ApprovalState.DENIED,
     ),
 }
+REVIEWS: Mapping[str, tuple[Action, ReviewState]] = {
+    "approve": (
+        Action("Approve", "approved", "The owner can register exactly this, and gets SD-Cards for it.", True),
+        ReviewState.APPROVED,
+    ),
+    "reject": (
+        Action("Reject", "rejected", "The owner reads the reason. The same registration is refused for 30 days.", True),
+        ReviewState.REJECTED,
+    ),
+}
 
 
 def concerned(agent: AgentShown, change: Change, context: str | None = None) -> int:
@@ -175,6 +139,7 @@ _NUMBER = re.compile("0|[1-9][0-9]{0,17}")
 _HOMES = {
     Scope.AGENTS_MANAGE: "/console/agents",
     Scope.DELEGATIONS_APPROVE: "/console/approvals",
+    Scope.AGENTS_APPROVE: "/console/reviews",
     Scope.AUDIT_READ: "/console/audit",
 }
 
@@ -276,7 +241,9 @@ async def agent(agent_id: str, container: FromContainer, session: FromSession) -
     """Show an agent of the caller: its card, its SD-Cards, and the actions on them."""
     caller = session.caller(Scope.AGENTS_MANAGE)
     shown = await show_agent(container, caller, agent_id)
-    said = await card_says(container, caller, agent_id)
+    kept = await find_agent(container, caller, agent_id)
+    document = parse_json_object(kept.card.encode(), Where(Part.CARD), container.limits.json_depth)
+    said = summarize(document, kept.card_format)
     offered = {
         name: action
         for name, (action, change) in STATUS_ACTIONS.items()
@@ -359,6 +326,41 @@ async def decide(approval_id: str, name: str, container: FromContainer, session:
     action, state = DECISIONS[name]
     shown = await delegation.decide(container, session.caller(Scope.DELEGATIONS_APPROVE), approval_id, state)
     return page("decided.html", session, approval=shown, action=action)
+
+
+# -- reviews: registrations that wait for a person --------------------------------------------------------------------
+
+
+@router.get("/reviews")
+async def reviews_waiting(request: Request, container: FromContainer, session: FromSession) -> Response:
+    """List registrations that wait for a person, in pages."""
+    cursor = request.query_params.getlist("cursor")
+    found = await reviews.waiting(container, session.caller(Scope.AGENTS_APPROVE), cursor)
+    return page("reviews.html", session, found=found, first=not cursor)
+
+
+@router.get("/reviews/{review_id}/{name}")
+async def ask_about_review(review_id: str, name: str, container: FromContainer, session: FromSession) -> Response:
+    """The page that shows all that an approval covers, before a decision."""
+    delegation.check_unlimited(session.caller(Scope.AGENTS_APPROVE))
+    if name not in REVIEWS:
+        raise no_such_page()
+    shown = await reviews.find_waiting(container.database, review_id, int(container.clock.now()))
+    said, card = summarize(shown.card, shown.card_format), encode_json(shown.card).decode()
+    return page("confirm-review.html", session, name=name, review=shown, said=said, card=card, action=REVIEWS[name][0])
+
+
+@router.post("/reviews/{review_id}/{name}")
+async def decide_review(
+    review_id: str, name: str, container: FromContainer, session: FromSession, form: FromForm
+) -> Response:
+    """Decide as ``POST /reviews/{review_id}/approve`` and ``…/reject`` do."""
+    if name not in REVIEWS:
+        raise no_such_page()
+    action, state = REVIEWS[name]
+    caller = session.caller(Scope.AGENTS_APPROVE)
+    shown = await reviews.decide(container, caller, review_id, state, form.get("reason", ""))
+    return page("reviewed.html", session, review=shown, action=action)
 
 
 # -- audit ------------------------------------------------------------------------------------------------------------

@@ -143,7 +143,8 @@ def status_change(name: str) -> list[Probe]:
 
 
 RENEWED = request("eve", public_key=jwk(key(90)))
-SEES_ALL = "a token with the scope delegations:approve, and no limit, sees what waits of all"
+SEES_ALL = "a token with the scope delegations:approve, and no limit, sees the exchanges of all"
+SEES_REVIEWS = "a token with the scope agents:approve, and no limit, sees the registrations of all that wait"
 
 
 def decision(word: str) -> list[Probe]:
@@ -157,7 +158,7 @@ def review(method: str, path: str, body: dict[str, Any] | None = None) -> list[P
     def asking(scene: Scene, one: str) -> httpx2.Response:
         return scene.ask(method, path.format(one), body)
 
-    return [Probe("review", limited(asking)), Probe("review", asking, SEES_ALL.replace("delegations", "agents"))]
+    return [Probe("review", limited(asking)), Probe("review", asking, SEES_REVIEWS)]
 
 
 KEY_CHANGE = {"public_key": jwk(key(95))}
@@ -275,6 +276,14 @@ PROBES: dict[Route, list[Probe]] = {
         Probe("approval", lambda scene, one: scene.limited_visitor.post(f"/approvals/{one}/approve")),
         Probe("approval", lambda scene, one: scene.visitor.post(f"/approvals/{one}/deny"), SEES_ALL),
     ],
+    ("GET", "/console/reviews/{review_id}/{name}"): [
+        Probe("review", lambda scene, one: scene.limited_visitor.get(f"/reviews/{one}/approve")),
+        Probe("review", lambda scene, one: scene.visitor.get(f"/reviews/{one}/approve"), SEES_REVIEWS),
+    ],
+    ("POST", "/console/reviews/{review_id}/{name}"): [
+        Probe("review", lambda scene, one: scene.limited_visitor.post(f"/reviews/{one}/approve")),
+        Probe("review", lambda scene, one: scene.visitor.post(f"/reviews/{one}/reject", reason="No."), SEES_REVIEWS),
+    ],
     ("GET", "/console/audit"): [
         Probe("interaction", lambda scene, one: scene.limited_visitor.get(f"/audit?interaction_id={one}")),
         Probe(
@@ -287,6 +296,7 @@ PROBES: dict[Route, list[Probe]] = {
 }
 NAMES_NOTHING: dict[Route, str] = {
     ("POST", "/nonces"): "a nonce is made for the caller, and nothing is stored",
+    ("GET", "/console/reviews"): "as GET /reviews",
     ("GET", "/reviews"): "people with the scope agents:approve see the registrations of all that wait",
     **dict.fromkeys(
         [

@@ -26,11 +26,13 @@ AGENT = "ai-assistant-v2"
 NEEDS = {
     Scope.AGENTS_MANAGE: ("/agents", f"/agents/{AGENT}", f"/agents/{AGENT}/revoke"),
     Scope.DELEGATIONS_APPROVE: ("/approvals", "/approvals/x/approve"),
+    Scope.AGENTS_APPROVE: ("/reviews", "/reviews/x/approve"),
     Scope.AUDIT_READ: ("/audit", "/audit?interaction_id=task-1"),
 }
 DOES = {
     Scope.AGENTS_MANAGE: tuple(f"/agents/{AGENT}/{one}" for one in ("revoke", "suspend", "reinstate")),
     Scope.DELEGATIONS_APPROVE: ("/approvals/x/approve", "/approvals/x/deny"),
+    Scope.AGENTS_APPROVE: ("/reviews/x/approve", "/reviews/x/reject"),
 }
 
 
@@ -286,7 +288,9 @@ def test_an_address_that_asks_too_often_is_told_so_by_a_page_and_elsewhere_by_a_
     assert (api.status_code, api.headers["content-type"]) == (429, "application/problem+json")
 
 
-@pytest.mark.parametrize("path", ["/nowhere", "/agents/x/fly", "/approvals/x/fly", "/agents/x/revoke/y"])
+@pytest.mark.parametrize(
+    "path", ["/nowhere", *(f"/{one}/x/fly" for one in ("agents", "approvals", "reviews")), "/agents/x/revoke/y"]
+)
 def test_what_is_not_there_is_a_page_that_says_so(alice: Visitor, path: str) -> None:
     answer = alice.get(path)
 
@@ -298,6 +302,7 @@ def test_an_unknown_action_does_nothing(desk: Desk, registry: OpenDesk, alice: V
 
     assert [alice.post(f"/agents/{AGENT}/{one}").status_code for one in ("delete", "renew", "REVOKE")] == [404] * 3
     assert alice.post("/approvals/x/use").status_code == 404
+    assert alice.post("/reviews/x/use").status_code == 404
     assert events(desk) == []
 
 
