@@ -162,7 +162,7 @@ AC-3-3 | A card in a JSON string is accepted too. | AEV-18
 AC-4-1 | The card is at `/.well-known/agentcard`. | AEV-19
 AC-4-2 | The response says how long it may be cached. | AEV-19
 AC-4-3 | Validators and registries fetch again when the cache expires. | AEV-19
-AC-4-4 | Agents with the protocol mcp give their card by the tools of AgentCard. | partly | sdcard/cli/mcp_tools.py | tests/sdcard/cli/test_mcp.py | `sdcard mcp` has tools for cards of others; an agent's own card is published over HTTP: [limitations](not-supported.md#mcp).
+AC-4-4 | Agents with the protocol mcp give their card by the tools of AgentCard. | partly | sdcard/cli/mcp_tools.py | tests/sdcard/cli/test_mcp.py | `sdcard mcp --card` gives the agent's own card by the tool `get_agent_card`. The other tools of agentcard-mcp and their names are not copied: [limitations](not-supported.md#mcp).
 AC-5-1 | A validator enforces ten rules, and refuses what breaks one. | AEV-2 AEV-5 AEV-6 AEV-7 AEV-10 AEV-11 AEV-13 AEV-14 AEV-15 AEV-16
 AC-6.3-1 | Implementers may refer to a DID, and sign with it. | no | | | The Issuer's signature and `cnf` bind a card: [limitations](not-supported.md#cards).
 AC-8.1-1 | Nobody is trusted for declared capabilities alone. | met | sdcard/verifier.py:verify_presentation | tests/sdcard/test_verifier.py | A Verifier gets what a trusted Issuer signed.

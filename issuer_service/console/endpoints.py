@@ -9,7 +9,7 @@ from importlib.resources import files
 from fastapi import APIRouter, Request, Response
 
 from issuer_service.access import AGENT, Scope
-from issuer_service.agents.lifecycle import find_agent, list_agents, show_agent
+from issuer_service.agents.lifecycle import find_agent, list_agents, show_agent, show_domains
 from issuer_service.agents.schemas import AgentShown, IssuedForContext
 from issuer_service.audit.service import read_thread
 from issuer_service.console.session import (
@@ -42,6 +42,7 @@ from issuer_service.delegation.records import ApprovalState
 from issuer_service.request_context import request_context_of
 from issuer_service.reviews import service as reviews
 from issuer_service.reviews.records import ReviewState
+from issuer_service.reviews.repository import find_in_force
 from issuer_service.routes import STATUS, FromContainer
 from issuer_service.status.service import REINSTATE, REVOKE, SUSPEND, Change, change_statuses
 from issuer_service.tokens import token_name
@@ -238,18 +239,20 @@ def _ask_again(request: Request, template: str, session: Session, complaint: str
 
 @router.get("/agents/{agent_id}")
 async def agent(agent_id: str, container: FromContainer, session: FromSession) -> Response:
-    """Show an agent of the caller: its card, its SD-Cards, and the actions on them."""
+    """Show an agent of the caller: card, checks, SD-Cards and actions."""
     caller = session.caller(Scope.AGENTS_MANAGE)
     shown = await show_agent(container, caller, agent_id)
     kept = await find_agent(container, caller, agent_id)
     document = parse_json_object(kept.card.encode(), Where(Part.CARD), container.limits.json_depth)
     said = summarize(document, kept.card_format)
+    domains = await show_domains(container, caller, agent_id) if container.checks.are_on and kept.asked else None
+    approved = await container.database.read(find_in_force, [agent_id]) if container.approval_for else None
     offered = {
         name: action
         for name, (action, change) in STATUS_ACTIONS.items()
         if shown.more_batches or concerned(shown, change)
     }
-    return page("agent.html", session, agent=shown, said=said, offered=offered)
+    return page("agent.html", session, agent=shown, said=said, offered=offered, domains=domains, approved=approved)
 
 
 @router.get("/agents/{agent_id}/{name}")

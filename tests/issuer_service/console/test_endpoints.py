@@ -1,6 +1,7 @@
 """Pages of the console permit what their token permits over the API, and are audited alike."""
 
 import re
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import Any
 
@@ -11,6 +12,7 @@ from issuer_service.agents import lifecycle as service
 from issuer_service.console import endpoints
 from issuer_service.console import session as forms
 from issuer_service.console.session import is_link
+from issuer_service.container import AgentChecks
 from issuer_service.rate_limit import UNLIMITED, RateLimits
 from tests.browser import attacks
 from tests.browser.console import set_card
@@ -20,7 +22,7 @@ from tests.issuer_service.delegation.office import Office
 from tests.issuer_service.delegation.test_service_approvals import pending
 from tests.issuer_service.desk import Desk, OpenDesk, jwk, on_both_databases, request, request_with_card
 from tests.issuer_service.test_app import BrokenSalts
-from tests.world import key
+from tests.world import example, key
 
 AGENT = "ai-assistant-v2"
 NEEDS = {
@@ -464,3 +466,94 @@ def test_a_database_that_is_gone_is_a_page_that_says_so(desk: Desk, registry: Op
 
     assert (answer.status_code, rule_of(answer)) == (503, "store.unavailable")
     assert answer.headers["retry-after"]
+
+
+# -- registrations that wait for a person ------------------------------------------------------------------------------
+
+REVIEWED = request_with_card({**example(), "name": "<b>Name</b>\u202e"}, agent_id="a")
+
+
+@pytest.fixture
+def demanding(desk: Desk) -> Iterator[OpenDesk]:
+    with desk.open(console=True, approval_for=frozenset("*")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def paul(desk: Desk, demanding: OpenDesk) -> Visitor:
+    return Visitor(demanding).signed_in(desk.new_token("paul"))
+
+
+def test_a_person_approves_after_seeing_all_that_is_covered(demanding: OpenDesk, paul: Visitor) -> None:
+    review = demanding.post(REVIEWED).json()["review_id"]
+
+    listed = paul.shown("/reviews")
+    assert f"/console/reviews/{review}/approve" in listed
+    asked = paul.shown(f"/reviews/{review}/approve")
+    assert "The agent is not registered." in asked
+    assert key(20).public_key.thumbprint in asked
+    assert "&lt;b&gt;Name&lt;/b&gt;\\u202e" in asked
+    assert "<b>Name" not in asked
+    assert "\u202e" not in asked
+    for skill in REVIEWED["card"]["skills"]:
+        assert skill["id"] in asked
+
+    done = paul.post(f"/reviews/{review}/approve")
+
+    assert (done.status_code, "a is approved." in done.text) == (200, True)
+    assert "Nothing waits." in paul.shown("/reviews")
+    assert demanding.post(REVIEWED).status_code == 201
+    for again in (paul.get(f"/reviews/{review}/approve"), paul.post(f"/reviews/{review}/approve")):
+        assert (again.status_code, rule_of(again)) == (404, "approval.decided")
+
+
+def test_a_change_says_what_differs_and_a_rejection_needs_a_reason(demanding: OpenDesk, paul: Visitor) -> None:
+    first = demanding.post(REVIEWED).json()["review_id"]
+    paul.post(f"/reviews/{first}/approve")
+    demanding.register(REVIEWED)
+    changed = {**REVIEWED, "card": {**REVIEWED["card"], "description": "Other", "version": "9"}}
+    changed |= {"description": "Other", "version": "9"}
+    review = demanding.post(changed).json()["review_id"]
+
+    asked = paul.shown(f"/reviews/{review}/reject")
+    assert "<li><bdi>description</bdi></li><li><bdi>version</bdi></li>" in asked
+    without = paul.post(f"/reviews/{review}/reject")
+    assert (without.status_code, rule_of(without)) == (422, "request.malformed")
+    assert "is rejected." in paul.post(f"/reviews/{review}/reject", reason="Too vague.").text
+    assert demanding.post(changed).json()["findings"][0]["hint"] == "The reason: Too vague."
+
+
+def test_nobody_approves_their_own_registration(desk: Desk, demanding: OpenDesk) -> None:
+    review = demanding.post(REVIEWED).json()["review_id"]
+    alice = Visitor(demanding).signed_in(desk.token)
+    assert f"/console/reviews/{review}/approve" not in alice.shown("/reviews")
+    answer = alice.post(f"/reviews/{review}/approve")
+    assert (answer.status_code, rule_of(answer)) == (403, "approval.self")
+
+
+def test_pages_of_registrations_lead_on(demanding: OpenDesk, paul: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("issuer_service.reviews.service.MOST_LISTED", 1)
+    for number in range(2):
+        demanding.post(request(f"agent-{number}", public_key=jwk(key(30 + number))))
+    first = paul.shown("/reviews")
+    cursor = first.partition("/console/reviews?cursor=")[2].partition('"')[0]
+    rest = paul.shown(f"/reviews?cursor={cursor}")
+    assert {"agent-0" in first, "agent-0" in rest} == {True, False}
+    assert ("First page" in rest, "Next page" in rest) == (True, False)
+
+
+def test_the_page_of_an_agent_shows_what_the_registry_checked(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("issuer_service.app._CHECKING_SECONDS", 3_600.0)
+    with desk.open(console=True) as registry:
+        registry.register(REVIEWED)
+        assert "What the registry checks" not in Visitor(registry).signed_in(desk.token).shown("/agents/a")
+    with desk.open(console=True, approval_for=frozenset("*"), checks=AgentChecks(domains=True)) as registry:
+        alice, paul = (Visitor(registry).signed_in(one) for one in (desk.token, desk.new_token("paul")))
+        assert "No person approved the agent" in alice.shown("/agents/a")
+        paul.post(f"/reviews/{registry.post(REVIEWED).json()['review_id']}/approve")
+        registry.register(REVIEWED)
+        shown = alice.shown("/agents/a")
+    assert "A person approved the agent" in shown
+    assert "none yet" in shown
+    assert "<bdi>georoute-agent.example.com</bdi>: control is not proved" in shown
+    assert "<code>domain.pending</code>" in shown
