@@ -309,6 +309,7 @@ ELSEWHERE = {
     "issuer_service/audit/service.py": "the registry's own file",
     "sdcard/io/used_nonces.py": "a file of its own",
     "issuer_service/db/backups.py": "the registry's own database",
+    "issuer_service/transparency/terms.py": "the operator's log and policy, which parse functions of the core read",
     "issuer_service/db/migrations/__init__.py": "the registry's own database",
     "issuer_service/cli/demo.py": "our own example",
     "issuer_service/console/endpoints.py": "our own style",
