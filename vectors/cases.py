@@ -18,7 +18,7 @@ from sdcard.policy.plan import plan_disclosure
 from sdcard.profile import AGENT_SD_JWT_02, SD_CARD
 from sdcard.rules import Rule
 from sdcard.sdjwt.model import DigestAlgorithm, SdJwt, SdJwtWithKeyBinding, to_flattened, to_general
-from vectors import agent_proofs, branches, certificates, crafted, issuing, logs, tokens, written
+from vectors import agent_proofs, branches, certificates, crafted, domains, issuing, logs, tokens, written
 from vectors.actors import (
     AUDIENCE,
     CARD_SIGNER,
@@ -1364,6 +1364,7 @@ TOPICS = {
     "http": (tokens.headers, tokens.nonces),
     "audit": (tokens.audit_chains,),
     "log": (logs.proofs, logs.submissions),
+    "domains": (lambda: domains.controls(CARD_1_0),),
     "written": (written.written,),
 }
 """Folder → what makes its cases."""

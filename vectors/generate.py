@@ -24,6 +24,7 @@ RULES_PAGE = "docs/rules.md"
 _REGISTRY = "A registry says it about a request to its HTTP API."
 _RECORDS = "It depends on a registry's database."
 _OUTSIDE = "It depends on another system that does not answer, and on no document."
+_SEEN = "It compares a log with what a witness or a monitor has stored."
 _BYTES = "Its input is no text."
 _FETCHED = "It is about the address that a document is fetched from."
 NOT_TRIGGERED = {
@@ -39,24 +40,22 @@ NOT_TRIGGERED = {
          Rule.IDEMPOTENCY_REUSED, Rule.IDEMPOTENCY_UNREADABLE, Rule.CURSOR, Rule.TOKEN_LIMIT,
          Rule.DELEGATION_SUBJECT, Rule.DELEGATION_NO_GRANT,
          Rule.AUDIT_STATE_CHANGED, Rule.AUDIT_STATE_MISSING, Rule.AUDIT_STATE_ADDED, Rule.DELEGATION_REVOKED,
-         Rule.DELEGATION_GRANT_ENDED, Rule.DELEGATION_AGENT_ENDED,
+         Rule.DELEGATION_GRANT_ENDED, Rule.DELEGATION_AGENT_ENDED, Rule.CARD_PUBLISHED,
          *(rule for rule in Rule if rule.startswith("approval."))),
         _RECORDS,
     ),
     **dict.fromkeys(
         (Rule.STORE_UNAVAILABLE, Rule.STORE_SLOW, Rule.SIGNER_UNAVAILABLE, Rule.TOKEN_KEYS, Rule.NOT_READY,
-         Rule.REGISTRY_FAILED, Rule.KB_RECORD, Rule.DPOP_RECORD, Rule.ISSUER_METADATA),
+         Rule.REGISTRY_FAILED, Rule.KB_RECORD, Rule.DPOP_RECORD, Rule.ISSUER_METADATA, Rule.DOMAIN_DNS),
         _OUTSIDE,
     ),
     **dict.fromkeys(
         (Rule.FETCH_ADDRESS, Rule.FETCH_ABSENT, Rule.FETCH_FAILED, Rule.FETCHED_UNBOUND, Rule.FETCHED_UNSIGNED,
-         Rule.FETCHED_ELSEWHERE, Rule.CARD_PUBLISHED, *(rule for rule in Rule if rule.startswith("domain."))),
+         Rule.FETCHED_ELSEWHERE),
         _FETCHED,
     ),
+    **dict.fromkeys((Rule.LOG_SILENT, Rule.LOG_CLOCK, Rule.LOG_ROLLED_BACK), _SEEN),
     Rule.LOG_TILE: _BYTES,
-    Rule.LOG_SILENT: _OUTSIDE,
-    Rule.LOG_CLOCK: _OUTSIDE,
-    Rule.LOG_ROLLED_BACK: _OUTSIDE,
 }  # fmt: skip
 """Rules that no document triggers, and why."""
 

@@ -18,6 +18,7 @@ from sdcard.vectors.cards import (
     run_card,
     run_card_signing,
     run_conversion,
+    run_domain_control,
     run_issue,
     run_plan,
     run_policy,
@@ -74,6 +75,7 @@ _RUNNERS: Mapping[str, Callable[[Given], Any]] = {
     "audit-chain": run_audit_chain,
     "log-proof": run_log_proof,
     "log-submission": run_log_submission,
+    "domain-control": run_domain_control,
     "write": run_write,
 }
 """Kind → function that returns the result of an accepted document, with its findings if the kind has any."""

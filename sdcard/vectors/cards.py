@@ -5,6 +5,7 @@ from sdcard.cards.a2a.signatures import prepare_card_signature
 from sdcard.cards.agentcard.shared import compare_with_source
 from sdcard.cards.model import Card
 from sdcard.disclosable import treatments
+from sdcard.domain_control import DomainTerms, Published, check_control, check_host, find_hosts, parse_file, parse_txt
 from sdcard.encoding import JsonValue, encode_json
 from sdcard.errors import Finding, Misuse
 from sdcard.issuer import Validity, prepare_batch
@@ -45,6 +46,21 @@ def run_conversion(vector: Given) -> tuple[JsonValue, tuple[Finding, ...]]:
     """Convert a card; the findings are what is lost."""
     converted = convert_card(_card(vector), vector["expectations"]["to"])
     return converted.document, converted.lost
+
+
+def run_domain_control(vector: Given) -> tuple[JsonValue, tuple[Finding, ...]]:
+    """Compare what hosts publish with the values that prove control; return the values of each host."""
+    expected, hosts = vector["expectations"], find_hosts(_card(vector))
+    terms = DomainTerms(expected["issuer"], expected["owner"], tuple(expected["thumbprints"]))
+    outcomes = {host: check_host(terms, host, _published(given)) for host, given in expected["published"].items()}
+    return {host: list(terms.values(host)) for host in hosts.names}, check_control(hosts, terms, outcomes)
+
+
+def _published(given: Given) -> Published:
+    txt, wildcard = (
+        parse_txt([string.encode() for string in record] for record in given[name]) for name in ("txt", "wildcard")
+    )
+    return Published(parse_file(given["file"].encode()), txt, wildcard)
 
 
 def run_card_signing(vector: Given) -> JsonValue:

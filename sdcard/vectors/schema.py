@@ -28,6 +28,7 @@ _TEXTS: JsonObject = {"type": "array", "items": _TEXT}
 _OBJECT: JsonObject = {"type": "object"}
 _COUNT: JsonObject = {"type": "integer", "minimum": 1}
 _SECONDS: JsonObject = {"type": "integer"}
+_RECORDS: JsonObject = {"type": "array", "items": _TEXTS}
 _BOOLEAN: JsonObject = {"type": "boolean"}
 
 
@@ -107,6 +108,10 @@ def _kind(description: str, own: JsonObject, optional: JsonObject | None = None,
 
 
 _NOW: JsonObject = {"now": {"description": "Unix seconds.", "type": "number", "minimum": 0, "maximum": MAX_INSTANT}}
+
+
+_HOST = _members({"file": _TEXT, "txt": _RECORDS, "wildcard": _RECORDS})
+"""What a host publishes: a file, TXT records, and those that each name of the host has."""
 
 
 def _settings(required: JsonObject, optional: JsonObject | None = None) -> JsonObject:
@@ -237,6 +242,18 @@ KINDS: Final[dict[str, JsonObject]] = {
     ),
     "log-submission": _kind(
         "The body of `add-checkpoint` to a witness.", {**_NOW, **_settings({"policy": _TEXT}, {"older": _TEXT})}
+    ),
+    "domain-control": _kind(
+        "An agent card, and what the hosts that it names publish.",
+        _settings(
+            {
+                "issuer": _TEXT,
+                "owner": _TEXT,
+                "thumbprints": _TEXTS,
+                "published": {"type": "object", "additionalProperties": _HOST},
+            }
+        ),
+        results="result findings",
     ),
     "write": _kind(
         "A text that this library writes: these inputs make exactly the document.",
