@@ -866,6 +866,17 @@ def limits() -> Iterator[Case]:
                   expectations=bounds(**{name: reach}))  # fmt: skip
         yield no(f"{name.replace('_', '-')}-above", rule, where, f"one too many of {name}", "limits", shown,
                  expectations=bounds(**{name: reach - 1}))  # fmt: skip
+    parts = str(shown).split(".", 2)
+    signature, *disclosures = parts[2].split("~")[:-1]
+    plain: JsonObject = {"disclosures": list[JsonValue](disclosures), "note": "é"}
+    form: JsonObject = {"payload": parts[1], "protected": parts[0], "signature": signature, "header": plain}
+    document = json.dumps(form, ensure_ascii=False)
+    yield yes("json-bytes-at", both, "as many bytes as allowed, with a character of two", "limits", document,
+              expectations=bounds(presentation_bytes=len(document.encode())))  # fmt: skip
+    yield no("json-bytes-above", Rule.LIMIT_BYTES, "presentation", "as many characters as allowed, and a byte more",
+             "limits", document, expectations=bounds(presentation_bytes=len(document)))  # fmt: skip
+    yield no("characters-beyond-16-bits", Rule.SD_JWT_FORMAT, "presentation", "as many characters as allowed", "limits",
+             "😀" * 9, expectations=bounds(presentation_bytes=9))  # fmt: skip
     nested: JsonValue = 1
     for _ in range(11):
         nested = [nested]

@@ -265,6 +265,8 @@ def _encodings() -> Iterator[Case]:
     yield bad("empty", "no byte", b"")
     yield bad("tag-alone", "a tag without a length", b"\x30")
     yield bad("long-length", "a length in three bytes where two suffice", b"\x30\x83\0" + good[2:])
+    spare = tlv(0x30, oid("1.2.3.4"), b"\x04\x81\x7f" + bytes(127))
+    yield bad("length-127", "a length of 127 in two bytes", leaf("spare", MIDDLE, spare).der)
     yield bad("indefinite-length", "a length that is not given", b"\x30\x80" + good[4:] + b"\0\0")
     yield bad("short-length", "a length in one byte that is written in two", leaf("crafted").der.replace(
         b"\x0c\x07crafted", b"\x0c\x81\x07crafted")[:2] + (len(good) - 3).to_bytes(2, "big")
@@ -433,6 +435,8 @@ def _algorithms() -> Iterator[Case]:
         ("specified", "a specified curve without its parts", p256, tlv(0x30)),
         ("two", "two curves", p256, number_of + null),
         ("rsa", "RSA with a number", "1.2.840.113549.1.1.1", tlv(2, b"\1")),
+        ("rsa-tag-zero", "RSA with an element whose tag is 0", "1.2.840.113549.1.1.1", b"\0\0"),
+        ("pss-tag-zero", "RSASSA-PSS with an element whose tag is 0", "1.2.840.113549.1.1.10", b"\0\0"),
         ("pss", "RSASSA-PSS with NULL", "1.2.840.113549.1.1.10", null),
         ("ed25519", "Ed25519 with NULL", "1.3.101.112", null),
         ("ml-dsa", "ML-DSA-44 with NULL", "2.16.840.1.101.3.4.3.17", null),
@@ -493,6 +497,13 @@ def _extensions() -> Iterator[Case]:
         ("network-host", "a network with a bit of a host", False, NAMES, address("0a000001ff000000")),
         ("limits-star", "a constraint with an asterisk", False, LIMITS, limits(dns_name("*.example"))),
         ("limits-none", "a list of constraints without one", False, LIMITS, tlv(0x30, tlv(0xA0))),
+        (
+            "limits-excluded-none",
+            "a list of excluded names without one",
+            False,
+            LIMITS,
+            tlv(0x30, tlv(0xA0, tlv(0x30, host)), tlv(0xA1)),
+        ),
         ("limits-least-0", "the default is written", False, LIMITS, least(b"\0")),
         ("limits-least-negative", "a negative distance", False, LIMITS, least(b"\xff")),
         ("limits-most", "a largest distance of 64 bits", True, LIMITS, most(b"\0" + b"\xff" * 8)),
@@ -517,6 +528,14 @@ def _extensions() -> Iterator[Case]:
             AUTHORITY,
             tlv(0x30, tlv(0xA1, tlv(0x89)), tlv(0x82, b"\1")),
         ),
+        (
+            "authority-serial-empty",
+            "an authority's serial number without a byte",
+            False,
+            AUTHORITY,
+            tlv(0x30, tlv(0xA1, mail), tlv(0x82)),
+        ),
+        ("basic-length-empty", "a length of the path without a byte", False, BASIC, tlv(0x30, TRUE, tlv(2))),
         (
             "authority-serial",
             "an authority's serial number with a zero in front",
@@ -595,7 +614,7 @@ def _authorities() -> Iterator[Case]:
 def _name_constraints() -> Iterator[Case]:
     """Name constraints (RFC 5280 4.2.1.10)."""
     mail, uri, address = tlv(0x81, b"a@b.example"), tlv(0x86, b"https://a.example"), tlv(0x87, b"\1\2\3\4")
-    own = dns_name(HOST)
+    own, long = dns_name(HOST), f"{'a' * 63}.{'b' * 63}.{'c' * 63}.{'d' * 53}.example"
     for kind, about, is_good, names, value in (
         ("host", "the host itself", True, [own], limits(own)),
         ("parent", "a domain above the host", True, [own], limits(dns_name("example"))),
@@ -603,6 +622,8 @@ def _name_constraints() -> Iterator[Case]:
         ("second", "the second of two domains", True, [own], limits(dns_name("a.test"), dns_name("example"))),
         ("other-kind", "a constraint on another kind of name", True, [own], limits(mail)),
         ("excluded-other", "another domain is excluded", True, [own], limits(excluded=[dns_name("test")])),
+        ("longest", "the longest domain", True, [own, dns_name(long)], limits(dns_name("example"))),
+        ("too-long", "a domain of 254 characters", False, [own, dns_name(f"a{long}")], limits(dns_name("example"))),
         ("wildcard", "a wildcard within the domain", True, [own, dns_name("*.a.example")], limits(dns_name("example"))),
         ("suffix", "a domain that ends alike", False, [own], limits(dns_name("istry.example"))),
         ("below", "a domain below the host", False, [own], limits(dns_name(f"a.{HOST}"))),
@@ -654,6 +675,8 @@ def _keys() -> Iterator[Case]:
         "secp256k1": spki(tlv(0x30, oid(curve), oid("1.3.132.0.10")), point),
         "off-curve": spki(p256, off),
         "short": spki(p256, point[:-1]),
+        "pss": spki(tlv(0x30, oid("1.2.840.113549.1.1.10")), b"\0"),
+        "pss-parameters": spki(tlv(0x30, oid("1.2.840.113549.1.1.10"), tlv(0x30)), b"\0"),
         "unused-bit": tlv(0x30, p256, tlv(3, b"\1" + point)),
         "prefix-5": spki(p256, b"\5" + point[1:]),
         "empty": spki(p256, b""),

@@ -90,6 +90,10 @@ def good() -> Iterator[tuple[str, str, bytes]]:
     ends = [(1, 0, 0), *[(0, 0, 0)] * 255, (1, 0, 0), (17, 0, 3)]
     yield "dynamic-run-at-the-end", "a run that ends with the lengths", dynamic(counts=(257, 3), symbols=ends)
     yield "dynamic-runs", "runs of zeros in the lengths of codes", dynamic(symbols=runs)
+    eight = dict.fromkeys((*range(7), 256), 3)
+    repeats = [(3, 0, 0), (16, 3, 2), (18, 127, 7), (18, 100, 7), (3, 0, 0), (0, 0, 0)]
+    yield "dynamic-repeat", "a repetition of a length", dynamic(
+        eight, symbols=repeats, own={0: 2, 3: 2, 16: 2, 18: 2})  # fmt: skip
     yield "two-blocks", "a stored block, and one with the fixed codes", (
         b"\x78\x01\0\2\0\xfd\xff\0\0" + packed((1, 1), (1, 2), FIXED[0], FIXED[0], FIXED[256])
         + zlib.adler32(bytes(4)).to_bytes(4, "big"))  # fmt: skip
@@ -109,6 +113,13 @@ def bad() -> Iterator[tuple[str, str, bytes]]:
     yield "zlib-5-bytes", "a stream that is shorter than any", plain[:5]
     yield "stored-length", "a stored block whose length does not agree", plain[:5] + b"\xfa" + plain[6:]
     yield "block-kind", "a block of the reserved kind", stream((3, 2), FIXED[0], FIXED[256])
+    end = (1, 1), (1, 2), FIXED[0]
+    for name, about, size, parts in (
+        ("length-286-last", "a reserved length in the last bits", 1, [FIXED[286], FIXED_DISTANCES[0]]),
+        ("distance-30-last", "a reserved distance in the last bits", 4, [FIXED[257], FIXED_DISTANCES[30]]),
+    ):
+        yield name, about, b"\x78\x01" + packed(*end, *parts) + zlib.adler32(bytes(size)).to_bytes(4, "big")
+    yield "cut-in-a-block", "the end of the data within a block", dynamic(data=[codes(LITERALS)[0]] * 4)[:-4]
     yield "length-286", "a length that is reserved", fixed(FIXED[0], *copied(286), size=1)
     yield "distance-30", "a distance that is reserved", fixed(FIXED[0], *copied(257, distance=30))
     yield "distance-before", "a distance that begins before the data", fixed(*copied(257), FIXED[0])

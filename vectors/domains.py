@@ -21,7 +21,7 @@ def values(host: str, *thumbprints: str, issuer: str = ISSUER_ID, owner: str = O
 
 
 def published(*lines: str, txt: list[str] | None = None, wildcard: list[str] | None = None) -> JsonObject:
-    """What a host publishes: lines of the file, and TXT records of one string each."""
+    """Lines of a host's file, and its TXT records of one string each."""
     return {
         "file": "".join(f"{line}\n" for line in lines),
         "txt": [[one] for one in txt or []],

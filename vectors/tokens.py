@@ -164,6 +164,11 @@ def status_lists() -> Iterator[Case]:
         lst(lst=ZEROS),
         expectations=small,
     )
+    far = [deflate.FIXED[0], *deflate.copied(285) * 96, *deflate.copied(257)[:2], deflate.FIXED_DISTANCES[29], (0, 13)]
+    size = 1 + 96 * 258 + 3
+    token = lst(lst=base64url(deflate.fixed(*far, size=size)))
+    yield accepted("distance-29", "the largest distance", "Token Status List 4.1, RFC 1951 3.2", token,
+                   {**read, "size": 4 * size, "statuses": {}}, **kind)  # fmt: skip
     for size in (1000, 1001):
         token = status_list({"status_list": {"bits": 1, "lst": base64url(deflate.zeros(size))}})
         about = f"{size} bytes where 1,000 are allowed"
@@ -174,6 +179,9 @@ def status_lists() -> Iterator[Case]:
         else:
             where = "/status_list/lst"
             yield refused("inflated-above", Rule.LIMIT_BYTES, where, about, "11.1", token, expectations=small)
+    head, body, end = str(lst()).split(".")
+    for name, token in (("header-empty", f".{body}.{end}"), ("payload-empty", f"{head}..{end}")):
+        yield refused(name, Rule.JWS_FORMAT, "", "a part that is empty", "5.1, RFC 7515 7.1", token)
     even = next(one for one in (status_list({"x": "x" * size}) for size in range(4)) if len(one) % 2 == 0)
     for name, room, rule, token in (
         ("token-too-large", len(even) - 2, Rule.LIMIT_BYTES, even),
@@ -908,6 +916,7 @@ def headers() -> Iterator[Case]:
     yield sent("other-scheme", "SD-Card", Rule.PRESENTATION_MISSING, "another scheme", "Bearer abc")
     yield sent("twice", "SD-Card", Rule.REQUEST, "two headers", f"SD-Card {presentation}\nSD-Card {presentation}")
     yield sent("empty", "SD-Card", Rule.REQUEST, "the scheme alone", "SD-Card")
+    yield sent("no-scheme", "SD-Card", Rule.REQUEST, "no scheme", "=a b")
     yield sent("parameters", "SD-Card", Rule.REQUEST, "parameters where a presentation belongs", 'SD-Card a="b"')
     yield sent("bearer", "Bearer", None, "a bearer token", "Bearer abc.def", "abc.def")
     yield sent("bearer-absent", "Bearer", Rule.TOKEN_MISSING, "no header", "")

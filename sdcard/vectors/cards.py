@@ -49,7 +49,7 @@ def run_conversion(vector: Given) -> tuple[JsonValue, tuple[Finding, ...]]:
 
 
 def run_domain_control(vector: Given) -> tuple[JsonValue, tuple[Finding, ...]]:
-    """Compare what hosts publish with the values that prove control; return the values of each host."""
+    """Compare published values with those that prove control; return the latter."""
     expected, hosts = vector["expectations"], find_hosts(_card(vector))
     terms = DomainTerms(expected["issuer"], expected["owner"], tuple(expected["thumbprints"]))
     outcomes = {host: check_host(terms, host, _published(given)) for host, given in expected["published"].items()}
