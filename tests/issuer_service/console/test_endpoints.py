@@ -78,6 +78,13 @@ def test_a_token_that_is_for_nothing_here_is_told_so(desk: Desk, visitor: NewVis
     assert someone.get("").headers["location"] == "/console/session"
 
 
+def test_the_session_page_describes_every_scope(desk: Desk, visitor: NewVisitor) -> None:
+    shown = visitor().signed_in(desk.new_token("alice", [Scope.AGENTS_MANAGE])).shown("/session")
+
+    described = re.findall(r"<code>([a-z]+:[a-z]+)</code> <span>([^<]+)</span>", shown)
+    assert [scope for scope, text in described if text.strip()] == list(Scope)
+
+
 # -- agents -----------------------------------------------------------------------------------------------------------
 
 
