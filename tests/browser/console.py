@@ -1,4 +1,4 @@
-"""A registry with agents, an exchange that waits for a person, and a browser in front of its console."""
+"""A registry with agents, an exchange and a registration that wait, and a browser in front of its console."""
 
 import asyncio
 import json
@@ -26,8 +26,8 @@ CONTEXTS: list[JsonObject] = [{"context": name} for name in ("public", "internal
 class Reception:
     """The console, served: where it is, and tokens of people."""
 
-    def __init__(self, desk: Desk, office: Office, address: str) -> None:
-        self.desk, self.office, self.address = desk, office, address
+    def __init__(self, desk: Desk, office: Office, address: str, review: str) -> None:
+        self.desk, self.office, self.address, self.review = desk, office, address, review
         self.token = desk.new_token("alice@example.org")
         self.reader = desk.new_token("auditor@example.org", [Scope.AUDIT_READ])
 
@@ -39,7 +39,11 @@ class Reception:
 
     def go(self, page: Page, path: str) -> None:
         """To another page."""
-        page.goto(f"{self.address}/console{path}")
+        page.goto(self.url(path))
+
+    def url(self, path: str) -> str:
+        """Return the address of a page. ``REVIEW`` is the id of the registration that waits."""
+        return f"{self.address}/console{path.replace('REVIEW', self.review)}"
 
     def set_card(self, agent_id: str, card: JsonObject) -> None:
         """Whatever a database may hold."""
@@ -67,8 +71,12 @@ def reception(folder: Path) -> Iterator[Reception]:
     with desk.open() as registry:
         office = Office(desk, registry)
         _fill(desk, registry, office)
+    with desk.open(approval_for=frozenset("*")) as demanding:
+        card = {**example(), "name": "Waiting", "description": "A very long word: " + "x" * 300}
+        asked = request_with_card(card, agent_id="waiting", public_key=jwk(key(130)))
+        review = demanding.post(asked, authorization=f"Bearer {office.tokens['bob']}").json()["review_id"]
     with served(create_app(desk.container(console=True))) as address:
-        yield Reception(desk, office, address)
+        yield Reception(desk, office, address, review)
 
 
 def _fill(desk: Desk, registry: OpenDesk, office: Office) -> None:

@@ -29,6 +29,8 @@ PAGES = {
     "suspend": "/agents/georoute/suspend",
     "revoke": "/agents/georoute/revoke",
     "approvals": "/approvals",
+    "reviews": "/reviews",
+    "review": "/reviews/REVIEW/reject",
     "audit": "/audit?interaction_id=order-4711",
     "session": "/session",
     "refused": "/agents/nobody",
@@ -372,7 +374,7 @@ def test_the_html_of_every_page_is_valid(browser: Browser, desk: Reception, tmp_
         page = context.new_page()
         texts = {"sign-in": received(page, f"{desk.address}/console/sign-in")}
         desk.sign_in(page)
-        texts |= {name: received(page, f"{desk.address}/console{path}") for name, path in PAGES.items()}
+        texts |= {name: received(page, desk.url(path)) for name, path in PAGES.items()}
     files = []
     for name, text in texts.items():
         assert ("Sign out" in text) == (name != "sign-in")
