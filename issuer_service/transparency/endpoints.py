@@ -1,11 +1,14 @@
-"""``GET /log/checkpoint`` and ``GET /log/tile/…`` (C2SP tlog-tiles)."""
+"""The log as C2SP tlog-tiles below ``/log``, and proofs for owners."""
 
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response, Security
+from pydantic import BaseModel, Field
 
-from issuer_service.routes import FromContainer, refusals
+from issuer_service.access import Scope
+from issuer_service.request_context import authorize
+from issuer_service.routes import BEARER, FromContainer, refusals
 from issuer_service.transparency import service
 from issuer_service.transparency.records import PATH
 from sdcard.transparency.tree import parse_tile_path
@@ -14,6 +17,25 @@ router = APIRouter(tags=["transparency log"])
 
 _REFUSALS = refusals(HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE)
 _TEXT, _BYTES = "text/plain; charset=utf-8", "application/octet-stream"
+
+
+_ONE = refusals(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+class CardLogProof(BaseModel):
+    """An SD-Card, and the proof that it is in the registry's transparency log."""
+
+    card: str = Field(description="SHA-256 of its Issuer-signed JWT, in hexadecimal.")
+    context: str
+    key_thumbprint: str
+    proof: str | None = Field(description="C2SP tlog-proof; null until a cosigned checkpoint has its leaf.")
+
+
+class LogProofs(BaseModel):
+    """Proofs of the SD-Cards of an agent's last Batch."""
+
+    agent_id: str
+    proofs: list[CardLogProof]
 
 
 def _answers(media_type: str, description: str) -> dict[int | str, dict[str, Any]]:
@@ -42,3 +64,24 @@ async def tile(path: str, container: FromContainer) -> Response:
     """A tile of hashes, or a bundle of entries (C2SP tlog-tiles). It never changes."""
     found = await service.read_tile(container, parse_tile_path(f"tile/{path}"))
     return Response(found, 200, {"Cache-Control": "public, max-age=31536000, immutable"}, _BYTES)
+
+
+@router.get(
+    "/agents/{agent_id}/log-proofs",
+    summary="Proofs that an agent's SD-Cards are in the log",
+    responses=_ONE,
+    dependencies=[Security(BEARER)],
+)
+async def log_proofs(agent_id: str, request: Request, container: FromContainer, response: Response) -> LogProofs:
+    """Return the proofs of the SD-Cards of the agent's last Batch.
+
+    A proof contains the salt of its leaf, so it is for the owner.
+    """
+    caller = await authorize(request, container, Scope.AGENTS_MANAGE, Scope.AGENTS_REGISTER)
+    response.headers["Cache-Control"] = "no-store"
+    found = await service.read_proofs(container, caller, agent_id)
+    proofs = [
+        CardLogProof(card=card.card, context=card.context, key_thumbprint=card.thumbprint, proof=proof)
+        for card, proof in found
+    ]
+    return LogProofs(agent_id=agent_id, proofs=proofs)

@@ -2,18 +2,43 @@
 
 import secrets
 from collections.abc import Callable
+from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, insert, select, update
 
-from issuer_service.db.tables import audit_head, log_head, log_leaves, log_tiles
+from issuer_service.db.tables import agents, audit_head, cards, log_head, log_leaves, log_tiles
 from issuer_service.transparency.records import Tree
 from sdcard.transparency.records import take_batch
-from sdcard.transparency.tree import EMPTY_ROOT, HASH_BYTES, Tile, TileNodes, grown_tiles, prove_consistency, root_hash
+from sdcard.transparency.tree import (
+    EMPTY_ROOT,
+    HASH_BYTES,
+    Tile,
+    TileNodes,
+    grown_tiles,
+    prove_consistency,
+    prove_inclusion,
+    root_hash,
+)
 
 KEY_BYTES = 32
 _LOG = 1
 _ENTRIES = -1
 """The level of tiles of entries."""
+
+
+class CardProof(NamedTuple):
+    """An SD-Card, and the proof of its leaf in the published tree.
+
+    ``salt``: None if the card has no leaf, because it is older than the log. ``place``: None while the leaf waits for a
+    published checkpoint.
+    """
+
+    card: str
+    context: str
+    thumbprint: str
+    salt: bytes | None
+    place: int | None
+    path: tuple[bytes, ...]
 
 
 def begin(connection: Connection) -> None:
@@ -85,6 +110,27 @@ def read_tile(connection: Connection, tile: Tile) -> bytes | None:
 def find_consistency(connection: Connection, old: int, new: int) -> tuple[bytes, ...]:
     """Make a consistency proof. Its reads grow with the logarithm of the size."""
     return prove_consistency(TileNodes(_reader(connection), new), old, new)
+
+
+def find_proofs(connection: Connection, agent_id: str) -> tuple[str, list[CardProof]]:
+    """Return the published checkpoint, and proofs of an agent's last Batch."""
+    head = connection.execute(select(log_head.c.published, log_head.c.checkpoint)).first()
+    size = head.published if head else 0
+    nodes = TileNodes(_reader(connection), size)
+    leaf = (log_leaves.c.agent_id == agents.c.agent_id) & (log_leaves.c.card == cards.c.digest)
+    asked = (
+        select(cards.c.digest, cards.c.context, cards.c.thumbprint, log_leaves.c.salt, log_leaves.c.place)
+        .join_from(agents, cards, cards.c.batch_id == agents.c.batch_id)
+        .join(log_leaves, leaf, isouter=True)
+        .where(agents.c.agent_id == agent_id, ~cards.c.for_discovery)
+        .order_by(cards.c.context, cards.c.thumbprint)
+    )
+    found = list[CardProof]()
+    for digest, context, thumbprint, salt, place in connection.execute(asked):
+        shown = place if place is not None and place < size else None
+        path = () if shown is None else prove_inclusion(nodes, shown, size)
+        found.append(CardProof(digest, context, thumbprint, None if salt is None else bytes(salt), shown, path))
+    return head.checkpoint if head else "", found
 
 
 def erase(connection: Connection, agent_id: str) -> None:

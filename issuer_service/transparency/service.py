@@ -9,15 +9,19 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
+from issuer_service.access import Caller
+from issuer_service.agents.lifecycle import find_agent
 from issuer_service.container import Container
 from issuer_service.keys.repository import KeyUse
 from issuer_service.transparency import repository
 from issuer_service.transparency.records import Tree, origin_of
+from issuer_service.transparency.repository import CardProof
 from issuer_service.transparency.terms import LogTerms
 from sdcard.errors import Part, Refused, Where
 from sdcard.io.transparency import submit
 from sdcard.rules import Rule
 from sdcard.transparency.notes import Checkpoint, KeyType, NoteKey, NoteSignature, sign_checkpoint
+from sdcard.transparency.proofs import LogProof
 from sdcard.transparency.tree import Tile, encode_entries, split_tile
 
 _log = logging.getLogger(__name__)
@@ -90,6 +94,23 @@ async def read_checkpoint(container: Container) -> str:
     if tree is None or not tree.checkpoint:
         raise Refused(Rule.REQUEST_TARGET, _TARGET)
     return tree.checkpoint
+
+
+async def read_proofs(container: Container, caller: Caller, agent_id: str) -> list[tuple[CardProof, str | None]]:
+    """Return the SD-Cards of an agent's last Batch, each with its proof or None.
+
+    Raises:
+        Refused: ``token.limit``, ``agent.unknown``.
+    """
+    await find_agent(container, caller, agent_id)
+    checkpoint, cards = await container.database.read(repository.find_proofs, agent_id)
+    return [(card, _proof(card, checkpoint)) for card in cards]
+
+
+def _proof(card: CardProof, checkpoint: str) -> str | None:
+    if card.salt is None or card.place is None:
+        return None
+    return str(LogProof(card.salt, card.place, card.path, checkpoint))
 
 
 async def read_tile(container: Container, tile: Tile | None) -> bytes:

@@ -11,7 +11,7 @@ import typer
 from sdcard.cards.detect import read_card
 from sdcard.cards.documents import read_document
 from sdcard.cli.app import EXIT_REFUSED
-from sdcard.cli.card_files import card_files, save_cards, write_trust
+from sdcard.cli.card_files import card_files, save_cards, save_proofs, write_trust
 from sdcard.cli.options import (
     AsJson,
     IssuerName,
@@ -244,6 +244,17 @@ def domains(agent: AgentId, registry: RegistryAddress, token_file: TokenFile = N
     """Show the values that hosts of an agent publish, and the last check. Example:
     sdcard agents domains georoute --registry https://registry.example"""
     print_json(connect(registry, token_file).domains(agent))
+
+
+@app.command("log-proofs")
+def log_proofs(agent: AgentId, registry: RegistryAddress, out: OutDirectory, token_file: TokenFile = None) -> None:
+    """Keep the proofs that SD-Cards are in the registry's log, beside them.
+
+    Exit status 1: a proof is not there yet, because no cosigned checkpoint has its leaf.
+
+    Example: sdcard agents log-proofs georoute --registry https://registry.example --out cards
+    """
+    save_proofs(connect(registry, token_file).log_proofs(agent), out)
 
 
 @app.command("renew")

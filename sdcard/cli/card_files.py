@@ -1,5 +1,6 @@
 """The folder with the SD-Cards of a registration: chosen, written and reported."""
 
+import hashlib
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from sdcard.cli.output import (
     console,
     describe_findings,
     print_json,
+    print_lines,
     printable,
     show_instant,
     table,
@@ -20,11 +22,14 @@ from sdcard.cli.output import (
 from sdcard.encoding import JsonObject, encode_json
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.holder import accept_sd_card
+from sdcard.io.registry_answers import as_list, as_text, documented
 from sdcard.io.system import SystemClock
 from sdcard.jose.keys import PublicKey, parse_public_jwk
 from sdcard.lenient import lenient_token
 from sdcard.limits import DEFAULT_LIMITS
+from sdcard.rules import Rule
 from sdcard.sdjwt.verification import read_unverified
+from sdcard.transparency.proofs import check_own_proof
 from sdcard.trust import TrustedIssuers
 
 if TYPE_CHECKING:
@@ -159,3 +164,32 @@ def _holder(payload: JsonObject) -> str | None:
         return parse_public_jwk(key, Where(Part.ISSUER_JWT)).thumbprint
     except Refused:
         return None
+
+
+def save_proofs(answer: JsonObject, folder: Path) -> None:
+    """Write the proofs of a log beside the SD-Cards that they are about.
+
+    Args:
+        answer: of ``Registry.log_proofs``.
+        folder: has the SD-Cards.
+
+    Raises:
+        Refused: ``log.proof-missing`` when an SD-Card in the folder has no proof yet; ``log.*`` when a proof is not
+            about its SD-Card.
+    """
+    with documented():
+        listed = [one for one in as_list(answer["proofs"]) if one["proof"] is not None]
+        proofs = {as_text(one["card"]): as_text(one["proof"]) for one in listed}
+    late = []
+    for file in sorted(folder.glob("*.sd-card")):
+        issuer_jwt = lenient_token(file.read_text("utf-8")).partition("~")[0]
+        proof = proofs.get(hashlib.sha256(issuer_jwt.encode()).hexdigest())
+        if proof is None:
+            late.append(file.name)
+            continue
+        check_own_proof(proof, issuer_jwt)
+        beside = file.with_suffix(".tlog-proof")
+        write_private_file(beside, proof.encode())
+        print_lines(str(beside))
+    if late:
+        raise Refused(Rule.LOG_PROOF_MISSING, Where(Part.LOG), f"Not in a cosigned checkpoint yet: {', '.join(late)}.")

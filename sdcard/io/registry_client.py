@@ -181,16 +181,16 @@ class Registry:
         raise Misuse("the registry's list of agents does not end")
 
     def agent(self, agent_id: str) -> JsonObject:
-        """``GET /agents/{agent_id}``, as documented.
-
-        Raises:
-            Refused, Misuse: as for ``register``.
-        """
+        """``GET /agents/{agent_id}``, with the refusals of ``register``."""
         return self._call("GET", _agent(agent_id), 200)
 
     def domains(self, agent_id: str) -> JsonObject:
         """``GET /agents/{agent_id}/domains``, with the refusals of ``agent``."""
         return self._call("GET", f"{_agent(agent_id)}/domains", 200)
+
+    def log_proofs(self, agent_id: str) -> JsonObject:
+        """``GET /agents/{agent_id}/log-proofs``, with the refusals of ``agent``."""
+        return self._call("GET", f"{_agent(agent_id)}/log-proofs", 200)
 
     def asked(self, agent_id: str) -> Asked:
         """Return the contexts and keys of a renewal, in its order.

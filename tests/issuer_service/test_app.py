@@ -70,6 +70,7 @@ def test_the_openapi_document_is_complete(registry: OpenDesk) -> None:
         "/.well-known/status-jwks.json", "/status/{list_id}", "/readyz",
         "/agents", "/agents/{agent_id}", "/agents/{agent_id}/renew", "/agents/{agent_id}/keys", "/nonces",
         "/agents/{agent_id}/domains", "/catalogue", "/log/checkpoint", "/log/tile/{path}",
+        "/agents/{agent_id}/log-proofs",
         "/agents/{agent_id}/revoke", "/agents/{agent_id}/suspend", "/agents/{agent_id}/reinstate",
         "/token", "/introspect", "/revoke", "/.well-known/oauth-authorization-server", "/.well-known/token-jwks.json",
         *(f"/reviews{one}" for one in ("", "/{review_id}", "/{review_id}/approve", "/{review_id}/reject")),

@@ -192,6 +192,7 @@ PROBES: dict[Route, list[Probe]] = {
     ],
     ("GET", "/agents/{agent_id}"): about_agents("GET", "/agents/{}"),
     ("GET", "/agents/{agent_id}/domains"): about_agents("GET", "/agents/{}/domains"),
+    ("GET", "/agents/{agent_id}/log-proofs"): about_agents("GET", "/agents/{}/log-proofs"),
     ("POST", "/agents/{agent_id}/renew"): about_agents("POST", "/agents/{}/renew", {}),
     ("POST", "/agents/{agent_id}/keys"): [
         *about_agents("POST", "/agents/{}/keys", KEY_CHANGE),

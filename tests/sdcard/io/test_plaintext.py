@@ -169,6 +169,7 @@ COMMANDS = {
     "sdcard agents list": "--registry",
     "sdcard agents show": "georoute --registry",
     "sdcard agents domains": "georoute --registry",
+    "sdcard agents log-proofs": "georoute --out out --registry",
     "sdcard agents renew": "georoute --key a.jwk --out out --registry",
     "sdcard agents change-keys": "georoute --yes --key a.jwk --out out --registry",
     "sdcard agents delete": "georoute --yes --registry",
