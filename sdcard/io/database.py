@@ -375,14 +375,12 @@ def open_database(url: str, patience: float = 10.0, look_up_seconds: float = 2.0
             engine = create_engine(sqlite, poolclass=QueuePool, pool_use_lifo=True, pool_timeout=patience, **ways)
             lookups = SqliteLookups(engine, look_up_seconds)
         else:
-            from sdcard.io.postgresql import check_open, make_durable, ways_to_connect
+            from sdcard.io.postgresql import check_open, ways_to_connect
 
             parsed, ways = ways_to_connect(parsed, patience)
             ways["hide_parameters"] = True
             engine = create_async_engine(parsed, poolclass=AsyncAdaptedQueuePool, pool_timeout=patience, **ways)
             beside = create_async_engine(parsed, poolclass=NullPool, **ways)  # no request waits there for readers
-            for one in (engine, beside):
-                event.listen(one.sync_engine, "connect", make_durable)
             event.listen(engine.sync_engine, "checkout", check_open)
             lookups = PostgresqlLookups(beside, look_up_seconds)
     except (exc.ArgumentError, exc.InvalidRequestError, ImportError, ValueError):

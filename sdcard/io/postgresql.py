@@ -129,10 +129,7 @@ class Hosts:
                 last = error
                 continue
             self._last = number
-            if self._pooled is not None:
-                level = await found.fetchval(_LEVEL)
-                kept = level if level == "remote_apply" else "on"
-                found.settings = {**self._pooled, "synchronous_commit": kept}
+            await _prepare(found, self._pooled)
             return found
         if isinstance(last, asyncpg.TargetServerAttributeNotMatched):
             raise ConnectionRefusedError("no host takes writes") from last
@@ -140,17 +137,19 @@ class Hosts:
         raise last
 
 
-def make_durable(connection: Any, _: object) -> None:
+async def _prepare(found: Any, pooled: dict[str, str] | None) -> None:
     """Make commits durable, independent of the defaults of server, database and role.
 
     The stricter default ``remote_apply`` is kept.
     """
-    if isinstance(connection.driver_connection, PooledSession):
-        return  # each transaction does
     try:
-        connection.run_async(lambda session: session.execute(_DURABLE))
+        if pooled is None:
+            await found.execute(_DURABLE)
+        else:
+            level = await found.fetchval(_LEVEL)
+            found.settings = {**pooled, "synchronous_commit": level if level == "remote_apply" else "on"}
     except BaseException:
-        connection.terminate()  # no other code has it yet
+        found.terminate()  # no other code has it yet
         raise
 
 
