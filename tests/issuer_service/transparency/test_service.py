@@ -4,13 +4,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
+from issuer_service.db.tables import log_tiles
 from issuer_service.transparency.records import origin_of
 from sdcard import Refused
 from sdcard.transparency.notes import parse_checkpoint
 from sdcard.transparency.proofs import card_entry
 from sdcard.transparency.tree import EMPTY_ROOT, MerkleTree, leaf_hash, parse_entries, root_hash
-from tests.issuer_service.desk import Desk, OpenDesk, jwk, on_both_databases, request
+from tests.issuer_service.desk import Desk, OpenDesk, ask, changing, jwk, on_both_databases, request
 from tests.issuer_service.transparency.logs import TERMS, begin, checkpoint, grow, terms_with, tree, trust, witnesses
 from tests.postgres import query
 from tests.world import ISSUER, key
@@ -152,3 +154,21 @@ def test_the_leaves_of_a_deleted_agent_stay_without_salts(desk: Desk) -> None:
     assert salted == {"other": {False}, "ai-assistant-v2": {True}}
     assert tree(desk).root != EMPTY_ROOT
     assert desk.differences() == []
+
+
+def test_witnesses_refuse_a_log_whose_leaves_an_insider_changed(desk: Desk, tmp_path: Path) -> None:
+    """Without witnesses, the registry signs the other tree too."""
+    begin(desk)
+    with witnesses(tmp_path, desk, 1) as running, desk.open() as registry:
+        terms = terms_with(running)
+        grow(desk, terms)
+        before = checkpoint(registry)
+        changed = update(log_tiles).where(log_tiles.c.level == 0).values(hashes=bytes(16 * 32))
+        ask(desk.url, changing(lambda connection: connection.execute(changed).rowcount))
+        with pytest.raises(Refused) as refusal:
+            grow(desk, terms)
+        assert str(refusal.value.rule) == "log.witnesses"
+        assert checkpoint(registry) == before
+        assert [rule for _, _, rule, _ in running[0].store.evidence()] == ["log.consistency"]
+        grow(desk)
+        assert parse_checkpoint(checkpoint(registry)).size == 48
