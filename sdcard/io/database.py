@@ -157,7 +157,7 @@ class Database:
         """
         call = partial(self._run, lambda c: work(c, *arguments, **named), False, self._longest)
         with reachable():
-            return await _retry(call) if self.is_remote else await call()
+            return await _retry(call)
 
     async def read_replicated(
         self, work: Callable[Concatenate[Connection, _P], _T], *arguments: _P.args, **named: _P.kwargs
@@ -184,7 +184,7 @@ class Database:
         """
         call = partial(self._change, lambda c: work(c, *arguments, **named))
         with reachable():
-            return await _retry(call) if self.is_remote else await call()
+            return await _retry(call)
 
     async def _change(self, work: Work[_T]) -> _T:
         """Do the work in turn, again for each lost race."""
@@ -231,11 +231,11 @@ class Database:
             return work(connection, *arguments, **named)
 
         with reachable():
-            return await self._run(on_snapshot, False, None)
+            return await _retry(partial(self._run, on_snapshot, False, None))
 
     async def migrate(self, work: Work[_T]) -> _T:
-        """Do the work in one transaction, once, however long it takes."""
-        return await self._run(work, True, None)
+        """Do the work in one transaction, however long it takes."""
+        return await _retry(partial(self._run, work, True, None))
 
     async def _run(self, work: Work[_T], writes: bool, seconds: float | None) -> _T:
         """Do the work in a transaction, within these seconds."""

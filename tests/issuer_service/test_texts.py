@@ -131,7 +131,14 @@ HEADERS = (
     *("authorization", "accept", "accept_encoding", "content_type", "cookie", "dpop", "host", "idempotency_key"),
     *("if_none_match", "origin", "sec_fetch_site", "x_forwarded_for", "x_request_id"),
 )
-PATHS = {"agent_id": "swept", "list_id": "0" * 32, "approval_id": "0" * 32, "name": "revoke", "path": "nowhere"}
+PATHS = {
+    "agent_id": "swept",
+    "list_id": "0" * 32,
+    "approval_id": "0" * 32,
+    "review_id": "0" * 32,
+    "name": "revoke",
+    "path": "nowhere",
+}
 CARD = {
     "name": "N",
     "description": "d",
@@ -152,6 +159,7 @@ BODIES: Mapping[str, dict[str, Any]] = {
     },
     "/agents/{agent_id}/renew": {"interaction_id": "i", "supersedes": "run_out"},
     "/agents/{agent_id}/keys": {"public_key": request()["public_key"], "interaction_id": "i"},
+    "/reviews/{review_id}/reject": {"reason": "r"},
     **{f"/agents/{{agent_id}}/{name}": {"context": "full"} for name in ("suspend", "reinstate", "revoke")},
 }
 """Requests that are granted, or are as far as their agent goes."""
@@ -169,6 +177,7 @@ FORMS: Mapping[str, dict[str, str]] = {
     "/revoke": {"token": "other", "token_type_hint": "access_token"},
     "/console/agents/{agent_id}/{name}": {"csrf": "CSRF", "context": "full", "interaction_id": "i"},
     "/console/approvals/{approval_id}/{name}": {"csrf": "CSRF"},
+    "/console/reviews/{review_id}/{name}": {"csrf": "CSRF", "reason": "r"},
     "/console/sign-in": {"csrf": "x", "token": "TOKEN"},
     "/console/sign-out": {"csrf": "x"},
 }
@@ -176,7 +185,10 @@ JSON_BODY = {"content_type": b"application/json"}
 FORM = {"content_type": b"application/x-www-form-urlencoded", "sec_fetch_site": b"same-origin", "origin": b"null"}
 NO_HISTORY = (501, [("status-list.time", "request/query/time")])
 """Token Status List 8.4: what a registry answers that keeps no lists of the past."""
-NO_BODY = {"/nonces", "/delegations/approvals/{approval_id}/approve", "/delegations/approvals/{approval_id}/deny"}
+NO_BODY = {
+    *("/nonces", "/reviews/{review_id}/approve"),
+    *("/delegations/approvals/{approval_id}/approve", "/delegations/approvals/{approval_id}/deny"),
+}
 
 
 class Side(NamedTuple):

@@ -12,6 +12,7 @@ from issuer_service.agents import lifecycle_repository
 from issuer_service.db import tables
 from issuer_service.db.values import StoredJson
 from issuer_service.delegation import repository as delegation_repository
+from issuer_service.reviews import repository as review_repository
 from issuer_service.tokens import find_token_row, read_tokens
 from sdcard import Refused
 from sdcard.io.database import Database
@@ -31,6 +32,10 @@ async def approvals(database: Database) -> list[str]:
     return [one.approval_id for one in await database.read(delegation_repository.list_waiting, NOW, MANY)]
 
 
+async def reviews(database: Database) -> list[str]:
+    return [one.review_id for one in await database.read(review_repository.list_waiting, NOW, MANY)]
+
+
 async def tokens(database: Database) -> list[str]:
     return [one.digest for one in await database.read(read_tokens) if one.subject == "listed"]
 
@@ -44,7 +49,7 @@ async def batches(database: Database) -> list[str]:
 
 
 LISTS: dict[str, Callable[[Database], Any]] = {
-    one.__name__: one for one in (grants, approvals, tokens, agents, batches)
+    one.__name__: one for one in (grants, approvals, reviews, tokens, agents, batches)
 }
 NOT_LISTED = {
     "agent_checks": "claimed and found one by one",
@@ -72,7 +77,7 @@ LISTED = {"agents": "card_format registered_at updated_at", "batches": "issued_a
 """Columns of a list, where it does not have them all."""
 
 
-NO_LONGER_ASKED_FOR = {("approvals", "state"), ("approvals", "asked_at")}
+NO_LONGER_ASKED_FOR = {(table, name) for table in ("approvals", "reviews") for name in ("state", "asked_at")}
 """Columns that choose the rows: with another value, a row is not of the list."""
 
 
@@ -90,6 +95,11 @@ def fill(desk: Desk) -> None:
             {"approval_id": name, "open_for": name, "client": "alice", "parties": ["agent:a"], "target": "agent:b"}
             | {"scopes": scopes, "interaction_id": None, "state": "pending", "asked_at": NOW, "decided_by": ""}
             | {"owners": [], **ends}
+            for name in NAMES
+        ],
+        "reviews": [
+            {"review_id": name, "open_for": name, "subject": "alice", "agent_id": "a", "keys": ["t"], "card": "{}"}
+            | {"card_format": "agentcard", "state": "pending", "reason": "", "decided_by": "", "asked_at": NOW, **ends}
             for name in NAMES
         ],
         "tokens": [

@@ -70,6 +70,10 @@ COMMANDS = {
     "approvals list": ("approvals", "list"),
     "approvals approve": ("approvals", "approve", "an approval", "--by", "paula"),
     "approvals deny": ("approvals", "deny", "another", "--by", TRICK.replace("\0", "")),
+    "reviews list": ("reviews", "list"),
+    "reviews show": ("reviews", "show", "a review"),
+    "reviews approve": ("reviews", "approve", "a review", "--by", "paula"),
+    "reviews reject": ("reviews", "reject", "another", "--by", TRICK.replace("\0", ""), "--reason", "No contract."),
     "audit verify": ("audit", "verify"),
     "audit verify of a file": ("audit", "verify", "--file", "records"),
     "audit export": ("audit", "export"),
@@ -82,7 +86,8 @@ COMMANDS = {
                                 "--path", LONG),
 }  # fmt: skip
 PLAIN_LINES = {
-    "policy check", "card convert", "agents show", "token withdraw", "grants list", "approvals list", "audit export"
+    "policy check", "card convert", "agents show", "token withdraw", "grants list", "approvals list", "reviews list",
+    "reviews show", "audit export",
 }  # fmt: skip
 """What is for copying or for programs, whole however long."""
 
@@ -158,8 +163,14 @@ def token(attacked: str, sdcard: Sdcard) -> str:
                 "INSERT INTO approvals VALUES (?, ?, ?, ?, ?, ?, ?, 'pending', 1, 4000000000, '', '[]')",
                 (approval, approval, LONG, scopes[0], LONG, scopes[0], LONG),
             )
+        card = Path("attack.json").read_text(encoding="utf-8")
+        for review in ("a review", "another"):
+            database.execute(
+                "INSERT INTO reviews VALUES (?, ?, ?, ?, ?, 'a2a/1.0', ?, 'pending', ?, '', 1, 4000000000)",
+                (review, review, LONG, LONG, scopes[0], card, LONG),
+            )
         places = ", ".join("?" * len(record))
-        database.execute(f"INSERT OR REPLACE INTO audit VALUES (1, {places}, NULL, NULL, NULL, NULL)", record)
+        database.execute(f"INSERT OR REPLACE INTO audit VALUES (1, {places}, NULL, NULL, NULL, NULL, NULL)", record)
     Path("records").write_text(json.dumps({"sequence": LONG, LONG: LONG}) + f"\n{LONG}\n", encoding="utf-8")
     return name
 
@@ -179,7 +190,7 @@ def test_no_text_of_a_card_does_anything_to_a_terminal(
     filled = {"{registry}": desk.address, "{agent}": attacked}
     if name.startswith("fetch"):
         filled["{host}"] = request.getfixturevalue("host")
-    if name.partition(" ")[0] in ("token", "grants", "approvals", "audit"):
+    if name.partition(" ")[0] in ("token", "grants", "approvals", "reviews", "audit"):
         filled["{token}"] = request.getfixturevalue("token")
 
     ran = sdcard(*(_filled(one, filled) for one in COMMANDS[name]))
