@@ -17,7 +17,7 @@ from sdcard.trust import encode_trusted_issuers
 from tests.runtimes.runtimes import PACKAGE, program, tools
 from tests.shared import ROOT
 
-MOST_BYTES, MOST_OF_CERTIFICATES = 25_500, 5_000
+MOST_BYTES, MOST_OF_CERTIFICATES = 25_000, 5_000
 ENTRANCES = ("index", "agent")
 
 USE = """

@@ -37,7 +37,7 @@ export async function jwkSigner({ kty, crv, x, y, d }) {
   try {
     return newSigner(publicKey, await crypto.subtle.importKey("jwk", { kty, crv, x, y, d }, /** @type {EcKeyImportParams} */ (how), false, ["sign"]));
   } catch {
-    throw new Misuse("this is not the private JWK of an EC key or of Ed25519");
+    throw new Misuse("this is no private JWK of an EC key or of Ed25519");
   }
 }
 
@@ -79,7 +79,7 @@ export class HeldSdCard {
  */
 export async function acceptSdCard(text, acceptance, holderKey, now) {
   checkNames(acceptance, TERMS);
-  if (typeof holderKey?.thumbprint !== "string") throw new Misuse("give the Holder's public key, as parsePublicJwk returns it");
+  if (typeof holderKey?.thumbprint !== "string") throw new Misuse("give the Holder's key, as parsePublicJwk returns it");
   const terms = checkTerms(acceptance);
   const arrived = parseSdJwt(text, terms.limits);
   if (arrived.kbJwt !== null) throw new Refused("kb.unexpected", "kb-jwt", "An Issuer sends no KB-JWT.");
@@ -146,7 +146,7 @@ function disclose({ issued }, selection) {
   const disclosures = issued.arrived.disclosures.filter((text) => chosen.has(text));
   if (disclosures.length !== chosen.size) throw new Misuse("the selection was made from another SD-Card");
   for (const { disclosure, parent } of issued.processed.revealed) {
-    if (parent && chosen.has(disclosure.encoded) && !chosen.has(parent.encoded)) throw new Misuse("the selection lacks the parent of a Disclosure");
+    if (parent && chosen.has(disclosure.encoded) && !chosen.has(parent.encoded)) throw new Misuse("the selection lacks a parent");
   }
   return { issuerJwt: issued.arrived.issuerJwt, disclosures };
 }
@@ -166,7 +166,7 @@ export async function partialCard(held, selection) {
 
 /** @param {HeldSdCard} held @param {Signer} signer */
 export function checkSigner(held, signer) {
-  if (signer.publicKey.thumbprint !== held.issued.holderKey.thumbprint) throw new Misuse("the signer does not hold the key that the SD-Card is bound to");
+  if (signer.publicKey.thumbprint !== held.issued.holderKey.thumbprint) throw new Misuse("the signer does not hold the SD-Card's key");
 }
 
 /**
@@ -183,7 +183,7 @@ export async function present(held, selection, challenge, signer, now) {
   const shown = boundText(disclose(held, selection));
   const header = { alg: signer.publicKey.algorithm, typ: DATA.kb_typ };
   const { nonce, audience: aud, interactionId } = challenge;
-  const claims = { iat: Math.floor(checkInstant(now)), aud, nonce, sd_hash: await digestText(held.issued.processed.algorithm, shown), ...(interactionId === null ? {} : { interaction_id: interactionId }) };
+  const claims = { iat: Math.floor(checkInstant(now)), aud, nonce, sd_hash: await digestText(held.issued.processed.algorithm, shown), interaction_id: interactionId ?? undefined };
   const signed = [header, claims].map((part) => encodeBase64url(utf8(JSON.stringify(part)))).join(".");
   const signature = await signer.sign(utf8(signed));
   const size = DATA.algorithms.find(({ name }) => name === header.alg)?.signature_size;

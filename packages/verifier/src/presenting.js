@@ -74,7 +74,7 @@ async function readStream(stream) {
     size += next.value.length;
     if (size <= MOST_STREAMED) continue;
     await reader.cancel();
-    throw new Misuse("a streamed body has at most 16 MiB, because it is sent twice: give a Blob");
+    throw new Misuse("a streamed body has at most 16 MiB: give a Blob");
   }
   return new Blob(/** @type {Uint8Array<ArrayBuffer>[]} */ (parts));
 }
