@@ -157,7 +157,7 @@ class Database:
         """
         call = partial(self._run, lambda c: work(c, *arguments, **named), False, self._longest)
         with reachable():
-            return await _retry(call)
+            return await _retry(call) if self.is_remote else await call()
 
     async def read_replicated(
         self, work: Callable[Concatenate[Connection, _P], _T], *arguments: _P.args, **named: _P.kwargs
@@ -184,7 +184,7 @@ class Database:
         """
         call = partial(self._change, lambda c: work(c, *arguments, **named))
         with reachable():
-            return await _retry(call)
+            return await _retry(call) if self.is_remote else await call()
 
     async def _change(self, work: Work[_T]) -> _T:
         """Do the work in turn, again for each lost race."""
