@@ -296,7 +296,7 @@ def test_row_counts_stay_flat_over_a_year_of_weekly_renewals(tmp_path: Path) -> 
     assert AGENTS == 1_000
     flat = {table for table in months[0] if table not in ("audit", "used_nonces")}
     for table in flat:
-        settled = [rows[table] for rows in months[6:]]
-        assert max(settled) <= 1.25 * min(settled) + 2, (table, [rows[table] for rows in months])
+        counts = [rows[table] for rows in months]  # a month has four or five renewals, so its highest count is compared
+        assert max(counts[9:]) <= 1.02 * max(counts[5:9]) + 2, (table, counts)
     assert months[-1]["audit"] > months[-2]["audit"], "the chain is never shortened"
     assert desk.differences() == []
