@@ -152,7 +152,7 @@ def test_every_table_is_a_list_or_is_said_not_to_be_one() -> None:
 def test_a_row_that_cannot_be_read_leaves_the_others(
     desk: Desk, table: str, caplog: pytest.LogCaptureFixture, subtests: pytest.Subtests
 ) -> None:
-    """One database for all values of a list: each is put in, and the right one back."""
+    """Put each value in, and the right one back: one database for all values of a list."""
     fill(desk)
     [key] = tables.metadata.tables[table].primary_key.columns
     name = sorted(TOKENS if table == "tokens" else NAMES)[0]
