@@ -29,6 +29,7 @@ const EQUIVALENT = {
   "x5c.js <= : bytes.every((byte) => byte <= 128)": "see above",
   "x5c.js <= : tag <= 0 ||": NO_TAG_0, "x5c.js <= : issuer.tag <= 0 ?": NO_TAG_0, "x5c.js <= : issuer.tag < 0 ? serial.tag <= 0": NO_TAG_0,
   "x5c.js > : issuer.tag < 0 ? serial.tag < 0 : serial.tag > 0": NO_TAG_0, "x5c.js <= : version.tag <= 0": NO_TAG_0,
+  "x5c.js <= : least.tag <= 0": NO_TAG_0, "x5c.js <= : isAuthority || length.tag <= 0": NO_TAG_0,
 };
 const isEquivalent = (description) => Object.keys(EQUIVALENT).some((one) => description.replace(/:\d+ /, " ").startsWith(one));
 
