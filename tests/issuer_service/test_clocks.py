@@ -429,6 +429,7 @@ def take_wrongly(life: Life, step: str, jump: str) -> None:
         assert not life.is_active(token), "what was revoked stays so"
 
 
+@pytest.mark.slow
 @on_both_databases
 @pytest.mark.parametrize("jump", JUMPS)
 def test_a_clock_that_is_wrong_at_every_step_and_right_in_between_spoils_nothing(desk: Desk, jump: str) -> None:

@@ -217,6 +217,7 @@ def test_each_line_is_counted_once_also_when_its_transaction_is_tried_again(desk
     assert said.count("line 2: key.bound-elsewhere") == 1
 
 
+@pytest.mark.slow
 def test_of_lines_about_one_agent_that_stand_together_the_last_counts(desk: Desk, tmp_path: Path) -> None:
     newer = {**line(1)["card"], "version": "9.9"}
     run(tmp_path, desk, write(tmp_path, line(1)))

@@ -281,7 +281,7 @@ def test_two_processes_on_one_file_serve_a_hundred_at_once(tmp_path: Path) -> No
     assert statuses.count(201) == expected["registered"] == len(crowd.acknowledged)
 
 
-@pytest.mark.parametrize("options", ["", "?sslmode=require"])
+@pytest.mark.parametrize("options", [pytest.param("", marks=pytest.mark.slow), "?sslmode=require"])
 def test_no_command_shows_the_password_of_a_database(
     options: str, sdcard: Sdcard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -401,6 +401,7 @@ def ask_for_ever(client: socket.socket) -> None:
         client.sendall(ASKS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("port", [1.0], indirect=True)
 def test_who_reads_slowly_is_not(port: int) -> None:
     whole = len(answer(port, 0))

@@ -551,6 +551,7 @@ def test_of_many_registrations_each_is_acknowledged_or_absent(tmp_path: Path) ->
     assert agents(tmp_path) == acknowledged
 
 
+@pytest.mark.slow
 def test_a_client_that_never_finishes_does_not_keep_it_and_nobody_else_comes_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

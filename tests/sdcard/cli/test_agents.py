@@ -240,6 +240,7 @@ def verify(sdcard: Sdcard) -> str:
     return "verified" if ran.status == 0 else str(ran.json["rule"])
 
 
+@pytest.mark.slow
 def test_a_revoked_card_is_refused_once_status_lists_show_it(sdcard: Sdcard, address: str) -> None:
     registry = ("georoute", "--registry", address, "--json")
     assert "status_keys" in json.loads(Path("cards/trust.json").read_text(encoding="utf-8"))["issuers"][address]

@@ -678,6 +678,7 @@ def command(*options: str) -> StdioServerParameters:
     )
 
 
+@pytest.mark.slow
 def test_one_interaction_is_one_thread_in_the_audits_of_the_registry_and_of_the_tool_server(
     sdcard: Sdcard, desk: Desk, tmp_path: Path
 ) -> None:
@@ -703,6 +704,7 @@ def test_one_interaction_is_one_thread_in_the_audits_of_the_registry_and_of_the_
     assert [one["interaction_id"] for one in server_says] == [INTERACTION, None], "another call is not in the thread"
 
 
+@pytest.mark.slow
 def test_a_presentation_is_verified_through_the_tool_with_its_status_fetched(sdcard: Sdcard, desk: Desk) -> None:
     target = command("--audience", AUDIENCE, "--status")
 

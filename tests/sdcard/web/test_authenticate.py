@@ -757,6 +757,7 @@ class _App:
 app_of_a_process = _App()
 
 
+@pytest.mark.slow
 def test_of_a_hundred_copies_at_two_processes_one_gets_through(world: World, tmp_path: Path) -> None:
     port = free_port()
     environment = {**os.environ, "RECORDS": f"sqlite+aiosqlite:///{tmp_path}/records.sqlite"}
