@@ -16,7 +16,8 @@ KINDS = frozenset(
 """Kinds of vectors that the JavaScript package has a part in."""
 LACKS = frozenset({"card"})
 """Features that it lacks: the rules of card formats."""
-_ROW = re.compile(r"(\|[^|\n]+\|[^|\n]+\|) [0-9]+ \| [0-9]+ \|")
+_ROW = re.compile(r"(\|[^|\n]+\|[^|\n]+\|) ([0-9]+) \| \2 \|")
+"""Rows with one number twice: vectors, and how many of them are equal. Rows of times have three numbers."""
 
 
 def is_ours(vector: dict[str, Any]) -> bool:
