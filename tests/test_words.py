@@ -67,10 +67,9 @@ def test_no_text_has_a_banned_phrase() -> None:
 
 def test_no_function_of_a_test_has_a_banned_phrase_in_its_name() -> None:
     names = [
-        f"{name_of(path)}: {node.name}"
+        f"{name_of(path)}: {name}"
         for path in files("tests")
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for name in re.findall(r"^ *(?:async )?def (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
     ]
     assert len(names) > 3_000
     assert [name for name in names if re.search("somebod|whoever|whom_to|nought|by_which|any_more", name)] == []

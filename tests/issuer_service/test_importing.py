@@ -1,5 +1,6 @@
 """An import registers each agent of its file once, whatever happens to it in between."""
 
+import asyncio
 import io
 import json
 import os
@@ -7,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -75,12 +78,35 @@ def start(folder: Path, desk: Desk, file: Path, workers: int) -> "subprocess.Pop
     return subprocess.Popen(command, env={**os.environ, **settings(folder, desk)}, stdout=pipe, stderr=pipe, text=True)
 
 
-def run(folder: Path, desk: Desk, file: Path) -> tuple[int, dict[str, int], str]:
+class WorkerHere(ThreadPoolExecutor):
+    """A worker in this process, since a process takes two seconds to start."""
+
+    def __init__(self, workers: int, context: object, start: object, arguments: tuple[Any]) -> None:
+        def prepare() -> None:
+            loop = asyncio.new_event_loop()
+            importing._process[:] = [importing._Process(loop.run_until_complete(importing._open(*arguments)), loop)]
+
+        super().__init__(1, initializer=prepare)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        def end() -> None:
+            (worker,) = importing._process
+            worker.loop.run_until_complete(worker.container.database.close())
+            worker.loop.close()
+
+        self.submit(end).result()
+        super().shutdown(cancel_futures=cancel_futures)
+
+
+def run(
+    folder: Path, desk: Desk, file: Path, pool: Callable[..., Executor] = WorkerHere
+) -> tuple[int, dict[str, int], str]:
     """Import here and now: exit status, outcome and standard error."""
     out, err, status = io.StringIO(), io.StringIO(), 0
     with (
         mock.patch.object(sys, "argv", ["sdcard", *arguments(file, 1)]),
         mock.patch.object(importing, "AT_ONCE", 7),
+        mock.patch.object(importing, "ProcessPoolExecutor", pool),
         mock.patch.dict(os.environ, settings(folder, desk)),
         redirect_stdout(out),
         redirect_stderr(err),
@@ -122,7 +148,7 @@ def test_killed_amid_and_started_again_nothing_is_there_twice_and_nothing_is_mis
 
 def test_imported_agents_are_found_by_what_they_show(desk: Desk, tmp_path: Path) -> None:
     skill = request_with_card()["card"]["skills"][0]["id"]
-    run(tmp_path, desk, write(tmp_path, line(1), line(2)))
+    run(tmp_path, desk, write(tmp_path, line(1), line(2)), ProcessPoolExecutor)
 
     with desk.open() as registry:
         assert sorted(registry.found(skills=[skill])) == ["agent-1", "agent-2"]
@@ -217,7 +243,6 @@ def test_each_line_is_counted_once_also_when_its_transaction_is_tried_again(desk
     assert said.count("line 2: key.bound-elsewhere") == 1
 
 
-@pytest.mark.slow
 def test_of_lines_about_one_agent_that_stand_together_the_last_counts(desk: Desk, tmp_path: Path) -> None:
     newer = {**line(1)["card"], "version": "9.9"}
     run(tmp_path, desk, write(tmp_path, line(1)))
