@@ -1,6 +1,6 @@
 """``sdcard grants`` and ``sdcard approvals``: permissions to delegate."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -147,8 +147,17 @@ def remove(
 @approvals.command("list")
 def list_approvals(database_url: DatabaseUrl = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
     """List requests for approval, the oldest first. Example: sdcard approvals list"""
+    from issuer_service.delegation.repository import list_waiting
+
     now = int(SystemClock().now())
-    rows = on_registry(lambda database: _all_waiting(database, now), database_url, config)
+    rows = on_registry(
+        lambda database: all_pages(
+            lambda after: database.read(list_waiting, now, MOST_LISTED, after),
+            lambda row: (row.asked_at, row.approval_id),
+        ),
+        database_url,
+        config,
+    )
     if as_json:
         print_json({"approvals": [_approval_shown(row) for row in rows]})
     for row in () if as_json else rows:
@@ -158,14 +167,13 @@ def list_approvals(database_url: DatabaseUrl = None, config: ConfigFile = None, 
         print_lines(f"{row.approval_id}  {chain}  {scopes}{interaction}  {asked}")
 
 
-async def _all_waiting(database: "Database", now: int) -> list["ApprovalRow"]:
-    """Return all pages, so that many requests of one client hide nothing."""
-    from issuer_service.delegation import repository
-
-    rows: list[ApprovalRow] = []
+async def all_pages(
+    read_page: Callable[[tuple[int, str] | None], Awaitable[Sequence[_T]]], place_of: Callable[[_T], tuple[int, str]]
+) -> list[_T]:
+    """Return the rows of all pages, so that many requests of one client hide nothing."""
+    rows: list[_T] = []
     while True:
-        after = (rows[-1].asked_at, rows[-1].approval_id) if rows else None
-        page = await database.read(repository.list_waiting, now, MOST_LISTED, after)
+        page = await read_page(place_of(rows[-1]) if rows else None)
         rows += page
         if len(page) < MOST_LISTED:
             return rows

@@ -5,15 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from issuer_service.cli.delegations import MOST_LISTED, on_registry
+from issuer_service.cli.delegations import MOST_LISTED, all_pages, on_registry
 from issuer_service.cli.serve import ConfigFile, DatabaseUrl
 from sdcard.cli.options import AsJson
 from sdcard.cli.output import print_json, print_lines, print_result, show_instant
 from sdcard.io.system import SystemClock
 
 if TYPE_CHECKING:
-    from issuer_service.reviews.records import ReviewRow, ReviewState
-    from sdcard.io.database import Database
+    from issuer_service.reviews.records import ReviewState
 
 ReviewId = Annotated[str, typer.Argument(help="Which one; `sdcard reviews list` shows them.")]
 By = Annotated[str, typer.Option(help="Who decides: not the owner, and no party of a grant to or from the agent.")]
@@ -32,28 +31,23 @@ def list_reviews(database_url: DatabaseUrl = None, config: ConfigFile = None, as
 
     The oldest is first. Example: sdcard reviews list
     """
+    from issuer_service.reviews.repository import list_waiting
     from issuer_service.reviews.schemas import in_list
 
     now = int(SystemClock().now())
-    rows = on_registry(lambda database: _all_waiting(database, now), database_url, config)
+    rows = on_registry(
+        lambda database: all_pages(
+            lambda after: database.read(list_waiting, now, MOST_LISTED, after),
+            lambda row: (row.asked_at, row.review_id),
+        ),
+        database_url,
+        config,
+    )
     if as_json:
         print_json({"reviews": [in_list(row).model_dump() for row in rows]})
     for row in () if as_json else rows:
         until = "" if row.expires_at is None else f", until {show_instant(row.expires_at)}"
         print_lines(f"{row.review_id}  {row.agent_id}  {row.card_format}  asked by {row.subject}{until}")
-
-
-async def _all_waiting(database: "Database", now: int) -> list["ReviewRow"]:
-    """Return all pages, so that many requests of one owner hide nothing."""
-    from issuer_service.reviews import repository
-
-    rows: list[ReviewRow] = []
-    while True:
-        after = (rows[-1].asked_at, rows[-1].review_id) if rows else None
-        page = await database.read(repository.list_waiting, now, MOST_LISTED, after)
-        rows += page
-        if len(page) < MOST_LISTED:
-            return rows
 
 
 @reviews.command("show")

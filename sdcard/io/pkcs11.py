@@ -238,7 +238,7 @@ class Pkcs11Token:
         )
         try:
             return _public_key(bytes(public[p.Attribute.EC_POINT]))
-        except Exception:
+        except Exception:  # of any kind: nobody would find the key pair in the token again
             for half in (private_half, public):
                 self._destroy(half)
             raise

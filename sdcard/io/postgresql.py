@@ -93,7 +93,7 @@ class PooledSession(Session):
         await self.execute("BEGIN;")
         try:
             rows: Sequence[Sequence[Any]] = await super().fetch(query, *arguments)
-        except Exception:
+        except Exception:  # of whatever kind: the pooler must not give this session to others within a transaction
             await self.execute("ROLLBACK")
             raise
         await self.execute("END")
@@ -148,7 +148,7 @@ async def _prepare(found: Any, pooled: dict[str, str] | None) -> None:
         else:
             level = await found.fetchval(_LEVEL)
             found.settings = {**pooled, "synchronous_commit": level if level == "remote_apply" else "on"}
-    except BaseException:
+    except BaseException:  # also when the caller leaves
         found.terminate()  # no other code has it yet
         raise
 
@@ -175,7 +175,7 @@ def closed_after(seconds: float | None, connection: Any) -> Iterator[None]:
     ends = asyncio.get_running_loop().call_later(seconds, connection.terminate)
     try:
         yield
-    except Exception:
+    except Exception:  # what the driver raises for a connection that is closed under it depends on where it was
         if asyncio.get_running_loop().time() >= ends.when():
             raise TimeoutError from None
         raise

@@ -46,7 +46,7 @@ async def open_records(url: str) -> Database:
     database = open_database(url)
     try:
         await _prepare(database, url)
-    except BaseException:
+    except BaseException:  # also when the caller leaves: no one else has the database yet
         await database.close()
         raise
     return database

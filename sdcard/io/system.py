@@ -81,7 +81,7 @@ def write_private_file(file: Path, data: bytes) -> None:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(data)
         Path(unfinished).replace(file)
-    except BaseException:
+    except BaseException:  # also an interrupt: half a file must not stay
         Path(unfinished).unlink(missing_ok=True)
         raise
 

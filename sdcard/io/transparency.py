@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.instants import Clock
@@ -216,17 +216,17 @@ class WitnessServer(ThreadingHTTPServer):
         self.witness = witness
         self._room = threading.BoundedSemaphore(_MOST_CONNECTIONS)
 
-    def process_request(self, request: object, client_address: object) -> None:
+    def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a connection in a thread, if there is room for one more."""
         if self._room.acquire(blocking=False):
-            super().process_request(request, client_address)  # type: ignore[arg-type]
+            super().process_request(request, client_address)
         else:
-            self.shutdown_request(request)  # type: ignore[arg-type]
+            self.shutdown_request(request)
 
-    def process_request_thread(self, request: object, client_address: object) -> None:
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Serve a connection, and make room."""
         try:
-            super().process_request_thread(request, client_address)  # type: ignore[arg-type]
+            super().process_request_thread(request, client_address)
         finally:
             self._room.release()
 

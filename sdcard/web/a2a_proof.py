@@ -131,7 +131,8 @@ class ProvingHandler(RequestHandler):
         copy: Any = type(result)()
         copy.CopyFrom(result)
         copy.metadata.update({EXTENSION: {"proof": await self._prove(operation, received, context)}})
-        return copy  # type: ignore[no-any-return]
+        proved: T = copy
+        return proved
 
     async def on_message_send(self, params: Any, context: ServerCallContext) -> Any:
         """Send a message."""

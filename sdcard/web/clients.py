@@ -182,7 +182,7 @@ class AgentSession:
             proof, now = parse_proof(proofs, most), self._clock.now()
             card = verify_agent_proof(proof, challenge, self._challenges, self.called, now, self._cache)
             return self._accepted(card, asked_at)
-        except BaseException:
+        except BaseException:  # whatever it is: without a proof there is no standing
             self._end_standing()
             raise
 
@@ -194,7 +194,7 @@ class AgentSession:
             proof, now = parse_proof(proofs, most), self._clock.now()
             card = await verify_agent_proof_async(proof, challenge, self._challenges, self.called, now, self._cache)
             return self._accepted(card, asked_at)
-        except BaseException:
+        except BaseException:  # whatever it is: without a proof there is no standing
             self._end_standing()
             raise
 

@@ -32,7 +32,7 @@ class Load:
         try:
             while not self._done.wait(PAUSE):
                 self._register(client, next(self._numbers))
-        except Exception as error:
+        except Exception as error:  # of any kind: the test fails for it, not this thread alone
             self.errors.append(repr(error))
             raise
         finally:

@@ -46,7 +46,7 @@ def run(count: int, seed: int) -> Counter[str]:
         compare = drawn.choice(kinds)
         try:
             outcomes[f"{compare.__name__.removeprefix('compare_')}: {compare(drawn)}"] += 1
-        except Exception as difference:
+        except Exception as difference:  # of any kind: the input that makes it is named
             raise SystemExit(f"input {number} of seed {seed}, {compare.__name__}: {difference!r}") from difference
     return outcomes
 
