@@ -2,7 +2,6 @@
 
 import gc
 import os
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -12,16 +11,11 @@ from issuer_service.db.migrations import upgrade
 from tests import groups
 from tests.command_line import sdcard
 from tests.postgres import Cluster, cluster
-from tests.shared import ROOT
 from tests.softhsm import SoftHsm, softhsm
 from tests.world import World
 
 __all__ = ["sdcard"]
 pytest_plugins = ["sdcard.testing"]
-
-if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # else each process that tests start compiles all it imports
-    sys.dont_write_bytecode, sys.pycache_prefix = False, str(ROOT / "build" / "pycache")
-    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 settings.register_profile(
     "bounded",
@@ -38,6 +32,13 @@ def pytest_configure(config: pytest.Config) -> None:
     """Load the plugin of schemathesis for the groups that use it: importing it takes two seconds a worker."""
     if not config.option.markexpr.startswith("not "):
         config.pluginmanager.import_plugin("schemathesis.pytest.plugin")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Let a worker that is done take tests of another, so that none works alone at the end."""
+    if getattr(config.option, "numprocesses", None) and config.option.dist == "no":
+        config.option.dist = "worksteal"
 
 
 def pytest_xdist_auto_num_workers() -> int:
