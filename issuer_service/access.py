@@ -130,7 +130,6 @@ async def create_token(
         limits: permitted values for each kind of limit. An absent kind is unlimited; an empty set permits nothing.
             ``Limit.KEY`` binds the token to the key of this thumbprint.
         expires_at: Unix seconds, exclusive.
-        now: the present instant.
         salts: fresh randomness.
 
     Raises:
@@ -281,7 +280,6 @@ class AuthorizationServer:
     Attributes:
         issuer: its ``iss``, compared as text.
         audience: this registry's name in ``aud``.
-        keys: its keys.
         limits_claim: the name of the claim with limits.
         limits: the limits of a token without that claim.
     """

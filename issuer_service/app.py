@@ -170,7 +170,6 @@ async def repeating(
 
     Args:
         name: the name of the work's result, for the log.
-        work: the work.
         seconds: the interval.
         at_end: whether the work runs once more when the block ends.
     """

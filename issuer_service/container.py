@@ -228,7 +228,6 @@ class Container:
         rates: the rate limits.
         trusted_proxies: addresses of proxies whose ``X-Forwarded-For`` is used.
         request_ids: randomness for request ids; separate from ``salts``, which must stay secret.
-        delegation: the limits of delegation.
         catalogue, console: whether ``/catalogue`` and ``/console`` are served.
         checks: checks of agents beside requests.
         approval_for: skills whose agents a person has to approve; ``*``: every agent.

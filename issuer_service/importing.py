@@ -212,7 +212,6 @@ class Importing:
     """Target of an import.
 
     Attributes:
-        database: of the registry.
         salts, clock: randomness and time for status entries.
         subject: the owner of the agents.
         contexts: the contexts of each agent's SD-Cards.

@@ -332,9 +332,7 @@ async def authenticate(
     ones, because 256 bits or a signature cannot be guessed.
 
     Args:
-        request: the request with the token.
         container: as for ``authorize``.
-        sent: the token.
         proofs: checks the proof of a bound token.
         name: the subject that the client names, which must be the token's.
 

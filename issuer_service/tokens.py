@@ -44,7 +44,6 @@ class TokenRow:
     Attributes:
         digest: SHA-256 of the text, in hexadecimal.
         subject: the token's subject.
-        scopes: its scopes.
         limits: kind of limit → permitted values; an absent kind is unlimited.
         created_at, expires_at: Unix seconds; the end is exclusive.
     """

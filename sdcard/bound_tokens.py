@@ -193,7 +193,6 @@ class DpopServer:
         Args:
             token: the token as it was sent. The caller has verified it.
             jkt: thumbprint of the key that it is bound to; None for a bearer token.
-            request: the request that carries it.
 
         Raises:
             Refused: ``dpop.missing`` for a bound token without the scheme DPoP, ``dpop.token-unbound`` for a bearer

@@ -209,7 +209,6 @@ class Delegation:
         target: the agent that the token is for, ``aud``.
         chain: the subject and its actors.
         client_id: the client that requested the token.
-        scopes: the granted scopes.
         token_id: ``jti``.
         issued_at, expires_at: Unix seconds; ``expires_at`` is exclusive.
         interaction_id: the interaction of the whole chain, if any.

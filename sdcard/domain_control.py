@@ -164,7 +164,6 @@ class HostOutcome:
     """The result of a check of one host.
 
     Attributes:
-        host: the host.
         proved: the expected values that it publishes.
         ways: where they were found.
         findings: for each place why it proves less than everything; empty if the host is proved.

@@ -178,7 +178,6 @@ class Schedule:
 
         Args:
             found: whether the wanted key was in it.
-            now: the present instant.
             max_age: how long the sender says that it is fresh.
         """
         fresh = FRESH_SECONDS if max_age is None else min(max(max_age, PAUSE_SECONDS), FRESH_SECONDS)

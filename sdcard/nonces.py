@@ -48,7 +48,6 @@ class NonceTerms:
     """Terms of a nonce, which its MAC covers.
 
     Attributes:
-        purpose: of the answer.
         audience: the recipient of the answer.
         lifetime: seconds in which the nonce is valid. Processes with different lifetimes reject one another's nonces.
         origin, method, path: the request that the answer comes with; empty outside of HTTP.
@@ -113,9 +112,7 @@ class ChallengeMaker:
     """Makes and checks the challenges of one audience and purpose. It has no state.
 
     Attributes:
-        audience: the Verifier.
         lifetime: seconds in which a challenge is valid.
-        purpose: of the challenges.
     """
 
     audience: str

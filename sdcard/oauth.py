@@ -343,7 +343,6 @@ def verify_access_token(token: Jws, key: ServerKey, issuer: str, audience: str, 
     """Apply every rule of RFC 9068 4 and 2.2.
 
     Args:
-        token: from ``parse_access_token``.
         key: the server's key with the token's ``kid``.
         issuer: the server's ``iss``, compared exactly.
         audience: this resource server's name in ``aud``.

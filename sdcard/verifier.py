@@ -254,7 +254,6 @@ def check_presentation(
     before the KB-JWT (R-84). The caller then checks the status (VC-15) and single use.
 
     Args:
-        arrived: the parsed presentation.
         expectations, now, cache: as for ``verify_presentation``.
         batch: verifies signatures later. None verifies them at once.
 

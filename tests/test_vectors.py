@@ -35,7 +35,7 @@ from sdcard.jose.keys import PRIVATE_MEMBERS, PUBLISHED_KEYS, VECTOR_KEYS, Publi
 from sdcard.key_binding import ConsumedByCaller
 from sdcard.sdjwt.model import DigestAlgorithm
 from sdcard.vectors import _RUNNERS, ACCEPTED, KINDS, NEEDS, parse_vector
-from sdcard.vectors.writing import _WRITERS
+from sdcard.vectors.tokens import _WRITERS
 from tests.groups import unavailable
 from tests.shared import ROOT
 from tests.world import raises_rule

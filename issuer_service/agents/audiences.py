@@ -30,9 +30,7 @@ class Subjects:
     """Makes the ids in ``sub``.
 
     Attributes:
-        per: the setting.
         secret: the registry's own: 32 random bytes.
-        salts: randomness.
     """
 
     per: SubjectPer

@@ -67,7 +67,6 @@ class IdempotentRequest:
         digest: names subject and Idempotency-Key.
         request: SHA-256 of the request.
         token: the caller's bearer token.
-        subject: the caller's subject.
     """
 
     digest: str
@@ -80,10 +79,7 @@ def read_idempotent_request(request: Request, caller: Caller, action: str, body:
     """Return the request as one that may be retried; None without an Idempotency-Key.
 
     Args:
-        request: the request, with its headers.
-        caller: the authenticated caller.
         action: the operation and its target.
-        body: the body of the request.
 
     Raises:
         Refused: ``request.malformed``.

@@ -162,8 +162,6 @@ async def list_agents(
     """List a page of the caller's agents that its token permits.
 
     Args:
-        container: the registry.
-        caller: the owner of the agents.
         cursor, limit: query parameters.
         begins: prefix of the agents' ids.
 

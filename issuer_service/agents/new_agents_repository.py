@@ -68,7 +68,6 @@ async def add_agent(database: Database, new: RegistrationRow, secret: bytes, cha
 
     Args:
         database: PostgreSQL, or another one, which never writes it.
-        new: the registration.
         secret: the key of discovery's hashes.
         chain_keys: the keys of digests in audit records and in the log.
 

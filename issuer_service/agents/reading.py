@@ -62,7 +62,6 @@ class Terms:
         limits: limits on the work for a card.
         now: Unix seconds; it determines which agreements are in force.
         step: the step in seconds on which SD-Cards begin and end.
-        card_signers: signers of cards that are accepted.
         issuer: the Issuer's identifier, the audience of proofs of possession.
         proofs: whether proofs of possession are required.
     """
@@ -92,8 +91,6 @@ class Registration:
     """A valid registration request; the database is not consulted yet.
 
     Attributes:
-        agent_id: the agent.
-        card: its card.
         keys: the Holder keys, one or more, all different.
         plans: one for each context and partner, all different.
         holders: the keys of each plan.

@@ -34,7 +34,6 @@ class IssuedNonce:
     """A nonce that the caller was given, for the transaction to use up.
 
     Attributes:
-        text: the nonce.
         expires_at: Unix seconds; it is remembered for as long.
         key: the key that it was recognized by.
         where: its place in the request, for refusals.
@@ -52,7 +51,6 @@ class StoredResponse:
 
     Attributes:
         digest: of the subject and its Idempotency-Key, in hexadecimal.
-        subject: the subject of the request.
         request: SHA-256 of the request, in hexadecimal.
         sealed: the response, which only the token of the request can decrypt; None once the agent was deleted.
         expires_at: Unix seconds, exclusive.
@@ -72,7 +70,6 @@ class AgentRow:
     """An agent as its owner registered it last.
 
     Attributes:
-        agent_id: the agent.
         card_format, card: its card document, as JSON text.
         asked: the contexts and public keys of its registration, as JSON text; None for one of long ago.
         possession: whether it has shown that it holds these keys.
@@ -146,11 +143,9 @@ class RegistrationRow:
         at: Unix seconds.
         public_at: Unix seconds from which status lists show that earlier SD-Cards are revoked; 0 if none are.
         subject: the caller's subject; it owns a new agent.
-        agent_id: the agent.
         card_format, card: the agent's card as JSON text, which replaces an earlier one.
         card_version, content: the card's version and the digest of its content. Changed content needs a new version.
         keys: Holder keys, which now belong to this agent alone.
-        batch_id: the id of the Batch.
         kid: the key that signed the Batch.
         cards: the issued SD-Cards.
         disclosed, interaction_id: for the audit record; see ``AuditRow``.
@@ -208,7 +203,6 @@ class ClaimedCheck:
     """An agent that this process checks.
 
     Attributes:
-        agent: the agent.
         due_at: when the check was due.
         failures: how many checks in a row proved less than everything.
         until: the end of the claim.
@@ -225,7 +219,6 @@ class CheckResult:
     """The result of a check.
 
     Attributes:
-        claimed: the claim that it belongs to.
         subject: the subject of the audit record.
         at, due_at: when it ended, and when the next check is due.
         failures: as in ``ClaimedCheck``.

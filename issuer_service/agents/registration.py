@@ -55,7 +55,6 @@ class Change:
     """Input for new SD-Cards.
 
     Attributes:
-        event: the audit event.
         possession: whether possession of the keys was proved, now or at their registration.
         made_from: the Batch that must still be the agent's last, for a change that starts from it.
         asked: the request, if its response is stored for retries.
@@ -79,9 +78,6 @@ async def register_agent(
     """Register an agent and issue its Batch.
 
     Args:
-        container: the registry.
-        caller: the authenticated caller.
-        body: the body of the request.
         asked: the retriable request, if it has an Idempotency-Key. Retries get the same response.
 
     Returns:
@@ -238,7 +234,6 @@ def issue_batch(
     Args:
         container, caller, registration, change, now: as for ``issue``.
         keys: the registry's keys; the active one signs.
-        subjects: see ``subjects_of``.
         statuses: an entry for each SD-Card.
     """
     signer = keys.signer(KeyUse.CARDS)

@@ -132,7 +132,6 @@ async def check_not_older(database: Database, file: Path, restored: int | None) 
     The last record suffices, because the chain leads from it to all records before. `sdcard audit verify` checks all.
 
     Args:
-        database: the database.
         file: the checkpoints; without it nothing is vouched for.
         restored: the last record that a restored backup lacks. Checkpoints up to the last one of this record are left
             out.

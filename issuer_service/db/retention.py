@@ -206,7 +206,6 @@ async def delete_ended(
     """Delete rows that were kept long enough, and close old status lists.
 
     Args:
-        database: of the registry.
         clock: tells the time of each transaction.
         salts: for the ids of new status lists.
         count: is told a table and how many of its rows were deleted.

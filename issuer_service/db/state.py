@@ -38,7 +38,6 @@ class Compared:
     """A table whose rows are compared, all columns of them.
 
     Attributes:
-        table: the table.
         name: row → its name in audit records. Rows with the same name are compared together.
         order: the columns that sort the rows of a name.
         apart: columns that are compared in another way → that way.

@@ -63,7 +63,6 @@ def check_storable(text: str, where: Where = _REQUEST, most: int | None = None) 
     """Refuse a text that a column cannot store.
 
     Args:
-        text: the value.
         where: its place in the request.
         most: how many characters the column has; None: no bound.
 

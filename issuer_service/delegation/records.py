@@ -24,7 +24,6 @@ class GrantRow:
     """A grant of the operator: scopes that a delegator may delegate to a target.
 
     Attributes:
-        grant_id: the id.
         delegator: ``agent:`` and an agent's id, or the subject of a token.
         target: ``agent:`` and an agent's id.
         scopes: the scopes that may be delegated.
@@ -51,7 +50,6 @@ class LinkRow:
         root: the start of the chain: ``opaque:`` or ``jwt:`` and the digest of an access token; empty for an SD-Card.
         actor: the party that delegated.
         target: the agent that received the token, with ``agent:``.
-        grant_id: the grant that permits it.
         proof: digest of the SD-Card that the actor presented; empty if none.
         client: the subject of the request.
         issued_at, expires_at: Unix seconds.
@@ -79,7 +77,6 @@ class ApprovalRow:
         parties: the chain: the subject, then the actors, in order.
         target: the agent that would receive the token.
         scopes: the scopes of the token, sorted.
-        interaction_id: the interaction, if any.
         state: waiting, approved, denied or used.
         asked_at, expires_at: Unix seconds. An approval can be used only before it expires.
         decided_by: the subject that approved or denied it.
@@ -105,7 +102,6 @@ class ExchangeRow:
 
     Attributes:
         at: Unix seconds.
-        link: the new link.
         parties, scopes, interaction_id: of the chain, for the audit record.
         nonce: the nonce of the presented SD-Card, which is consumed.
         proof: digest of the request's DPoP proof, and the end of its single use.

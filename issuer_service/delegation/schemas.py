@@ -35,7 +35,6 @@ class ExchangeAsked:
     Attributes:
         target: the agent that receives the token.
         scopes: the requested scopes, sorted.
-        subject_token, subject_type: the subject token.
         actor_token: a presentation by the actor; None if the actor is the client or the subject token names it.
         interaction_id: the interaction, if the client names one.
         approval: the id of the approval that this request uses.

@@ -67,8 +67,6 @@ async def exchange(container: Container, caller: Caller, asked: ExchangeAsked, h
     """Issue a delegated token for the target.
 
     Args:
-        container: the registry.
-        caller: the client.
         asked: the parameters of the request.
         holder: the DPoP proof of the request. The token is bound to its key.
 
@@ -278,7 +276,6 @@ async def waiting(container: Container, cursor: Sequence[str], client: Sequence[
     """List a page of requests for approval.
 
     Args:
-        container: the registry.
         cursor, client: query parameters.
 
     Raises:

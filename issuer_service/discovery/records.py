@@ -42,7 +42,6 @@ class DiscoveryQuery:
     """A query for the agents that have all of these terms.
 
     Attributes:
-        audience: the audience of the caller.
         terms: one or more, as ``criterion:text``.
         after: the position before the first result; ``START`` for the first page.
         limit: maximum number of rows.

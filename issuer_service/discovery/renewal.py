@@ -111,7 +111,6 @@ class _Failures:
     """The agents that could not be renewed.
 
     Attributes:
-        sources: all agents.
         positions: the positions that failed or were not tried.
         not_tried: the positions after two outages in a row.
         outage: the last refusal of the signer or the database.

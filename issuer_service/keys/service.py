@@ -246,8 +246,6 @@ async def rotate(database: Database, vault: Vault, use: KeyUse, now: Instant, *,
 
     Args:
         database, vault: have the keys.
-        use: of the keys.
-        now: the present instant.
         at_once: rotate even if Verifiers may not know the new key yet.
 
     Raises:

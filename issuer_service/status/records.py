@@ -54,9 +54,6 @@ class StatusChangeRow:
 
     Attributes:
         at: Unix seconds. SD-Cards that have expired by then are not changed.
-        subject: the subject of the request.
-        agent_id: the agent.
-        event: the audit event.
         before: the statuses that change.
         after: the new status.
         public_at: Unix seconds from which status lists show it.

@@ -66,7 +66,6 @@ def open_missing(connection: Connection, fresh: Sequence[str], at: int) -> None:
     Of two transactions that do it at once, the second finds nothing to do.
 
     Args:
-        connection: in a transaction.
         fresh: random ids, one for each slot.
         at: Unix seconds.
     """
@@ -82,8 +81,6 @@ async def replace_full(database: Database, list_id: str, fresh: str, at: int) ->
     """Close a list that is half full, and open another one in its slot.
 
     Args:
-        database: where.
-        list_id: the list.
         fresh: a random id.
         at: Unix seconds.
     """
@@ -331,8 +328,6 @@ async def read_status_list(database: Database, list_id: str, instant: int, lates
     """Return a list from an instant on: index → status, of entries that are not VALID.
 
     Args:
-        database: of the registry.
-        list_id: the id of the list.
         instant: Unix seconds.
         latest: the latest instant at which a change made by now can become public. A later one was written by a clock
             that was ahead, and is public at once.

@@ -38,7 +38,6 @@ def check_security_is_read(document: JsonObject, own: Place) -> None:
     """Refuse security members that the card's format does not read.
 
     Args:
-        document: the card.
         own: the place that the format reads.
 
     Raises:

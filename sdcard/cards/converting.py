@@ -41,10 +41,6 @@ TARGETS = tuple(sorted({target for _, target in _CONVERSIONS}))
 def convert_card(card: Card, target: str) -> Conversion:
     """Convert a card to another format, and list what is lost.
 
-    Args:
-        card: the card.
-        target: one of ``TARGETS``.
-
     Raises:
         Refused: ``card.not-convertible`` if there is no conversion between the formats, or the result would not be a
             valid card, at every place that prevents it. As ``parse_card`` for a Card that was made by hand and breaks

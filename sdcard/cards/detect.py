@@ -154,7 +154,6 @@ def examine_document(document: JsonObject, signers: CardSigners = NOBODY, expect
     """Examine a document, and return all findings, so that they can be fixed at once.
 
     Args:
-        document: the document.
         signers: as in ``read_card``.
         expected: a format, such as ``agentcard/readme-1.0``, whose rules then apply; or a family, such as
             ``agentcard``, whose marks of a version then decide. By default the document's marks alone decide.
@@ -243,7 +242,6 @@ def format_of(declared: str | None, members: JsonObject) -> CardFormat | None:
 
     Args:
         declared: the claim ``card_format``: a format such as ``a2a/1.0``, or a family such as ``a2a``.
-        members: the disclosed members.
     """
     name = declared or ""
     return _expect(members, name) if name in _DEFAULTS else KNOWN_FORMATS.get(name)

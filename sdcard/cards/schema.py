@@ -57,7 +57,6 @@ class Member:
     """A row of a shape table.
 
     Attributes:
-        shape: the shape of its value.
         need: the meaning of its absence.
         advice: what to write, or where the member moved.
         null: the level of a null value of an optional member. Without it, null counts as absent.
@@ -194,7 +193,6 @@ class Object:
     """An object with the members of a table.
 
     Attributes:
-        members: the table.
         legacy: members of other versions. Readers of this version ignore them; their type is checked all the same.
         exactly_one: whether the members are alternatives.
         notes_unknown: whether an unknown member gets a note.

@@ -51,7 +51,6 @@ def card_files(cards: Sequence[tuple[str, str]], keys: Sequence[PublicKey], out:
     Args:
         cards: context and key thumbprint of each.
         keys: the agent's keys.
-        out: the folder.
     """
     if len(set(cards)) < len(cards):
         raise Misuse("the agent has one context for several partners; ask the registry over HTTP")
@@ -170,7 +169,6 @@ def save_proofs(answer: JsonObject, folder: Path) -> None:
     """Write the proofs of a log beside the SD-Cards that they are about.
 
     Args:
-        answer: of ``Registry.log_proofs``.
         folder: has the SD-Cards.
 
     Raises:

@@ -35,7 +35,6 @@ def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """Show a bar while the block runs; call its value with the work done so far.
 
     Args:
-        what: the work.
         total: its amount; None if unknown.
     """
     error = console(stderr=True)

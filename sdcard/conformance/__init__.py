@@ -158,7 +158,6 @@ class Target:
     """A deployment that is tested.
 
     Attributes:
-        url: its address.
         instant: returns the present instant.
         token: a test token, which permits changes of state; None without one.
     """

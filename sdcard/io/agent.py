@@ -82,7 +82,6 @@ class Agent:
     Args:
         cards: keeps and renews the SD-Cards.
         signer: the key in their ``cnf``: of a file, of a PKCS#11 token, or a ``CallbackSigner``.
-        clock: the present instant.
         chance: draws a number from 0 to 1, such as ``random.random``.
         changed: is called with the new SD-Cards by context, to publish them; again at the next step if it fails.
 
@@ -272,7 +271,6 @@ class CardFolder:
     Args:
         folder: with an SD-Card for each context, and ``trust.json``.
         key: the public key in ``cnf``.
-        clock: the present instant.
         registry: a client, with a token that may renew.
         agent_id: the agent's id at the registry.
         issuer: who the registry is, when not its address.

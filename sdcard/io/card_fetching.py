@@ -146,8 +146,6 @@ class _Found(NamedTuple):
     """A fetched document.
 
     Attributes:
-        url: its address.
-        response: the document.
         wrong: findings about the addresses tried before.
         challenge: the challenge that was sent to its address.
     """

@@ -122,7 +122,6 @@ class Registry:
         With its Idempotency-Key, the request is retried after a broken connection and executed once.
 
         Args:
-            body: the request.
             expected: context and key thumbprint of each SD-Card that the response must hold, in this order.
 
         Raises:

@@ -89,11 +89,9 @@ class MemoryChallengeRecord:
     Its key is drawn with it and never leaves it. Challenges of other processes, or from before a restart, are unknown.
 
     Args:
-        audience: the Verifier.
         salts: randomness, for the key and for each challenge.
         lifetime: seconds in which a challenge is valid.
         capacity: the most answered challenges; a full record refuses every answer.
-        purpose: of the challenges.
     """
 
     def __init__(

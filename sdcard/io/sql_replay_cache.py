@@ -99,11 +99,9 @@ class SqlChallengeRecord:
 
     Args:
         database: from ``open_records``.
-        audience: the Verifier.
         salts: randomness, for a new key and for each challenge.
         lifetime: seconds in which a challenge is valid; the same in every process.
         capacity: the most answered challenges; a full record refuses every answer.
-        purpose: of the challenges.
     """
 
     def __init__(
@@ -173,7 +171,6 @@ class SharedChallengeRecord(SqlChallengeRecord):
 
     Args:
         url: as for ``open_records``.
-        audience: the Verifier.
         salts: randomness, for a new key and for each challenge.
 
     Raises:

@@ -91,7 +91,6 @@ class Entry:
 
     Attributes:
         text: a group, a path, or ``*``.
-        paths: the paths that it covers.
         excluded: parts of ``paths`` that belong to another group, or that the format calls private.
         is_group: whether the text names a group.
         treatment: how its context treats these places; None for an entry of a list.

@@ -33,7 +33,6 @@ class DisclosurePolicy:
             multiple of it, so that the number of digests reveals nothing about hidden members.
         groups: the operator's own groups, beside those of the card formats.
         members: members that cards have and no format names; contexts may name them.
-        agreements: agreements with partners.
         skills: minimum digests in the array of skills, so that most cards do not reveal how many skills they have.
 
     Raises:

@@ -63,9 +63,7 @@ def plan_disclosure(
     """Decide how an SD-Card for this context treats every part of a card.
 
     Args:
-        card: the card.
         policy: the operator's policy.
-        context: the name of one of its contexts.
         disclose: a registration's list of groups, claims and paths instead of the context's choice.
         profile: names members in the clear, beside those that the card's format demands.
         where: the place of ``disclose``, for refusals.
@@ -244,7 +242,6 @@ def terms_of(plan: DisclosurePlan, card_format: CardFormat) -> tuple[Term, ...]:
 
     Args:
         plan: the plan of the SD-Card.
-        card_format: the format of its card.
     """
     document = shown(plan.root)
     found: list[Term] = []
@@ -316,7 +313,6 @@ class ExplainedPart:
     """A part of a card.
 
     Attributes:
-        place: its place.
         treatments: one for each context, in their order.
         parts: the parts inside; empty if every context treats them all like this part.
     """
@@ -351,7 +347,6 @@ def explain(
     """Plan the disclosure for each context, and compare the plans part by part.
 
     Args:
-        card: the card.
         policy: the operator's policy.
         contexts: names; None for all contexts of the policy.
         profile: the profile of the SD-Cards.

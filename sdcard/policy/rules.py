@@ -37,9 +37,6 @@ class ContextRules:
     """The compiled rules of one context for one card format.
 
     Attributes:
-        context: its name.
-        card_format: the format.
-        entries: the entries of the context.
         lists: lists that limit the context's choice; a place must be on each of them.
         paths: the paths of the entries, the narrowest first; the first that applies to a place decides.
         shown: paths that cover everything that may be shown, and exceptions from what is withheld.

@@ -14,69 +14,44 @@ from sdcard.encoding import parse_json_object, same_json
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.lenient import lenient_document
 from sdcard.rules import Rule
-from sdcard.vectors.cards import (
-    run_card,
-    run_card_signing,
-    run_conversion,
-    run_domain_control,
-    run_issue,
-    run_plan,
-    run_policy,
-    run_published,
-)
+from sdcard.vectors import cards, tokens
 from sdcard.vectors.given import Given
-from sdcard.vectors.presentations import run_accept, run_agent_challenge, run_agent_proof, run_present, run_verify
 from sdcard.vectors.schema import ACCEPTED as ACCEPTED
 from sdcard.vectors.schema import FORMAT as FORMAT
 from sdcard.vectors.schema import KINDS as KINDS
 from sdcard.vectors.schema import NEEDS as NEEDS
-from sdcard.vectors.tokens import (
-    run_access_token,
-    run_audit_chain,
-    run_authorization,
-    run_challenge,
-    run_delegated_token,
-    run_dpop,
-    run_log_proof,
-    run_log_submission,
-    run_nonce,
-    run_possession,
-    run_status_list,
-    run_trust_list,
-)
-from sdcard.vectors.writing import run_write
 
 _DEPTH = 64
 _MOST_SAID = 300
 _RULES = {rule.value: rule for rule in Rule}
 _RUNNERS: Mapping[str, Callable[[Given], Any]] = {
-    "verify": run_verify,
-    "accept": run_accept,
-    "agent-challenge": run_agent_challenge,
-    "agent-proof": run_agent_proof,
-    "card": run_card,
-    "card-file": run_card,
-    "conversion": run_conversion,
-    "card-signing": run_card_signing,
-    "policy": run_policy,
-    "plan": run_plan,
-    "issue": run_issue,
-    "present": run_present,
-    "published": run_published,
-    "challenge": run_challenge,
-    "authorization": run_authorization,
-    "nonce": run_nonce,
-    "status-list": run_status_list,
-    "trust-list": run_trust_list,
-    "dpop": run_dpop,
-    "possession": run_possession,
-    "access-token": run_access_token,
-    "delegated-token": run_delegated_token,
-    "audit-chain": run_audit_chain,
-    "log-proof": run_log_proof,
-    "log-submission": run_log_submission,
-    "domain-control": run_domain_control,
-    "write": run_write,
+    "verify": cards.run_verify,
+    "accept": cards.run_accept,
+    "agent-challenge": cards.run_agent_challenge,
+    "agent-proof": cards.run_agent_proof,
+    "card": cards.run_card,
+    "card-file": cards.run_card,
+    "conversion": cards.run_conversion,
+    "card-signing": cards.run_card_signing,
+    "policy": cards.run_policy,
+    "plan": cards.run_plan,
+    "issue": cards.run_issue,
+    "present": cards.run_present,
+    "published": cards.run_published,
+    "challenge": tokens.run_challenge,
+    "authorization": tokens.run_authorization,
+    "nonce": tokens.run_nonce,
+    "status-list": tokens.run_status_list,
+    "trust-list": tokens.run_trust_list,
+    "dpop": tokens.run_dpop,
+    "possession": tokens.run_possession,
+    "access-token": tokens.run_access_token,
+    "delegated-token": tokens.run_delegated_token,
+    "audit-chain": tokens.run_audit_chain,
+    "log-proof": tokens.run_log_proof,
+    "log-submission": tokens.run_log_submission,
+    "domain-control": cards.run_domain_control,
+    "write": tokens.run_write,
 }
 """Kind → function that returns the result of an accepted document, with its findings if the kind has any."""
 _VALIDATORS = {kind: Draft202012Validator(schema) for kind, schema in KINDS.items()}

@@ -250,7 +250,6 @@ class AgentProofInterceptor(ClientCallInterceptor):
     of the SDK pass no interceptor, so an error has no proof; with ``HttpxAsyncProvedTransport`` it has.
 
     Args:
-        session: the agent.
         interface: URL of the interface that is called, as the agent's card has it.
         http: a client for the first contact.
     """

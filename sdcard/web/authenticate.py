@@ -168,7 +168,6 @@ class Authenticator:
     """Decides about requests. Nothing that decides has a default.
 
     Args:
-        policy: the admission policy.
         audience: who we are: what a Holder must have signed for. It is our ``https://host[:port]``, or with
             ``origin`` any name, and never taken from a request.
         challenges: makes challenges for this audience, and lets each be answered once. A request without an answer

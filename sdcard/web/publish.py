@@ -72,7 +72,6 @@ class Proving:
     """The middleware.
 
     Args:
-        app: the agent.
         prover: decides and signs.
     """
 

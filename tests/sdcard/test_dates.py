@@ -143,8 +143,8 @@ OTHERS = {
     **dict.fromkeys(
         (
             *("sdcard/vectors/cards.py:run_published", "sdcard/vectors/cards.py:run_issue"),
-            *("sdcard/vectors/writing.py:_trust_list", "sdcard/vectors/writing.py:_status_list"),
-            "sdcard/vectors/writing.py:_delegated_token",
+            *("sdcard/vectors/tokens.py:_trust_list", "sdcard/vectors/tokens.py:_status_list"),
+            "sdcard/vectors/tokens.py:_delegated_token",
         ),
         "a member of a vector, which its JSON Schema checks",
     ),

@@ -28,7 +28,7 @@ from sdcard.key_binding import Challenge
 from sdcard.limits import Limits
 from sdcard.sdjwt.model import Disclosure, SdJwt
 from sdcard.status_list import StatusReference
-from sdcard.vectors import parse_vector, presentations
+from sdcard.vectors import cards, parse_vector
 from sdcard.verification_cache import _SLOT
 from tests.shared import ROOT
 from tests.world import (
@@ -78,8 +78,8 @@ ACCEPTED = sorted(file for file in (ROOT / "vectors").glob("*/*.json") if b'"kin
 
 def test_every_vector_has_its_outcome_with_a_cache_that_has_seen_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     cache = VerificationCache()
-    monkeypatch.setattr(presentations, "verify_presentation", partial(verify_presentation, cache=cache))
-    monkeypatch.setattr(presentations, "accept_sd_card", partial(accept_sd_card, cache=cache))
+    monkeypatch.setattr(cards, "verify_presentation", partial(verify_presentation, cache=cache))
+    monkeypatch.setattr(cards, "accept_sd_card", partial(accept_sd_card, cache=cache))
     assert len(CACHED) > 300
     assert len(ACCEPTED) > 5
     for _ in range(2):
@@ -98,7 +98,7 @@ def test_every_vector_has_its_outcome_in_a_batch(monkeypatch: pytest.MonkeyPatch
             raise result
         return result
 
-    monkeypatch.setattr(presentations, "verify_presentation", in_batch)
+    monkeypatch.setattr(cards, "verify_presentation", in_batch)
     with ThreadPoolExecutor(1) as pool:
         for file in CACHED:
             vector = parse_vector(file.read_bytes())

@@ -33,7 +33,6 @@ def to_interfaces(source: dict[str, Any], version: str, losses: Losses) -> list[
     """List the endpoint of a card from before 1.0, then its other interfaces.
 
     Args:
-        source: the card.
         version: the version to write if the card names none.
         losses: collects what is lost.
     """

@@ -324,7 +324,6 @@ def undefined_schemes(document: JsonObject, needed: Iterable[tuple[Where, JsonOb
     """Find required schemes that the card does not define. No client can satisfy them.
 
     Args:
-        document: the card.
         needed: objects whose member names are names of schemes.
     """
     defined = (find(document, "securitySchemes") or ("", {}))[1]

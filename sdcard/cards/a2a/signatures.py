@@ -229,7 +229,6 @@ def prepare_card_signature(
 
     Args:
         document: a card that reads without an error. Earlier signatures stay in it and are not signed.
-        card_format: its format.
         key: the public half of the key that will sign; ``kid`` is its thumbprint.
         jku: the address of its JWKS. Our verification ignores it.
 

@@ -198,7 +198,6 @@ class Form:
     """A canonical form.
 
     Attributes:
-        name: its name in findings.
         message: the members that are signed; None for all, unchanged.
         drops_empty: whether null, empty strings, arrays and objects are left out at any depth.
         encode: the carried value → bytes. Raises ``ValueError`` for a value that it cannot encode.
@@ -215,7 +214,6 @@ class Canonical:
     """A card in one form.
 
     Attributes:
-        form: the form.
         payload: the bytes that are signed.
         unsigned: every place whose change or removal does not change the bytes.
     """

@@ -30,7 +30,6 @@ def new_agent_id(now: Instant, randomness: bytes) -> str:
     """Make a fresh ``agent_id``, a ULID (draft-00 2.1 and 8.2; AEV-2, AEV-3).
 
     Args:
-        now: the present instant.
         randomness: 10 bytes from a cryptographically secure generator, used for nothing else. A predictable id can be
             taken before its agent registers it.
 
@@ -197,9 +196,7 @@ class Dialect:
     """A dialect of AgentCard.
 
     Attributes:
-        format: its card format.
         title: its name in findings.
-        shape: its table.
         marks: members that no other dialect has.
     """
 

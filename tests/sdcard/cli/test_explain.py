@@ -9,7 +9,7 @@ import pytest
 from sdcard.cli.explain import Outcome, explain
 from sdcard.errors import Refused
 from sdcard.rules import Rule
-from sdcard.vectors import parse_vector, presentations
+from sdcard.vectors import cards, parse_vector
 from sdcard.verifier import verify_presentation
 from tests.shared import ROOT
 
@@ -30,7 +30,7 @@ def given_to_the_verifier(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[t
         calls.append(arguments)
         return verify_presentation(*arguments)
 
-    monkeypatch.setattr(presentations, "verify_presentation", verify)
+    monkeypatch.setattr(cards, "verify_presentation", verify)
     parse_vector(path.read_bytes()).run()
     return calls
 
