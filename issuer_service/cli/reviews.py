@@ -1,5 +1,6 @@
 """``sdcard reviews``: registrations that wait for a person."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -59,7 +60,6 @@ def show(
     That is the card, its hosts and the keys. Example: sdcard reviews show 7f1c0d4e
     """
     from issuer_service.reviews.service import find_waiting
-    from sdcard.encoding import encode_json
 
     now = int(SystemClock().now())
     shown = on_registry(lambda database: find_waiting(database, review_id, now), database_url, config)
@@ -72,7 +72,8 @@ def show(
         f"changes:  {changes}" if shown.is_registered else "changes:  everything: the agent is not registered",
         f"hosts:    {', '.join(shown.hosts) or 'none'}",
         f"keys:     {', '.join(shown.key_thumbprints)}",
-        f"card:     {encode_json(shown.card).decode()}",
+        "card:",
+        *json.dumps(shown.card, ensure_ascii=False, indent=2).split("\n"),
     )
 
 

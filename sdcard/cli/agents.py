@@ -10,6 +10,7 @@ import typer
 
 from sdcard.cards.detect import read_card
 from sdcard.cards.documents import read_document
+from sdcard.cli.agent_views import show_agent, show_domains
 from sdcard.cli.app import EXIT_REFUSED
 from sdcard.cli.card_files import card_files, save_cards, save_proofs, write_trust
 from sdcard.cli.options import (
@@ -229,21 +230,31 @@ def list_agents(registry: RegistryAddress, token_file: TokenFile = None, as_json
 
 
 @app.command("show")
-def show(agent: AgentId, registry: RegistryAddress, token_file: TokenFile = None) -> None:
-    """Show what a registry knows about one of your agents, as JSON.
+def show(agent: AgentId, registry: RegistryAddress, token_file: TokenFile = None, as_json: AsJson = False) -> None:
+    """Show what a registry knows about one of your agents.
 
-    SD-Cards themselves are not kept there.
+    It does not keep the SD-Cards themselves.
 
     Example: sdcard agents show georoute --registry https://registry.example
     """
-    print_json(connect(registry, token_file).agent(agent))
+    known = connect(registry, token_file).agent(agent)
+    if as_json:
+        print_json(known)
+    else:
+        show_agent(known)
 
 
 @app.command("domains")
-def domains(agent: AgentId, registry: RegistryAddress, token_file: TokenFile = None) -> None:
-    """Show the values that hosts of an agent publish, and the last check. Example:
-    sdcard agents domains georoute --registry https://registry.example"""
-    print_json(connect(registry, token_file).domains(agent))
+def domains(agent: AgentId, registry: RegistryAddress, token_file: TokenFile = None, as_json: AsJson = False) -> None:
+    """Show the values to publish at the hosts of an agent, and the last check.
+
+    Example: sdcard agents domains georoute --registry https://registry.example
+    """
+    known = connect(registry, token_file).domains(agent)
+    if as_json:
+        print_json(known)
+    else:
+        show_domains(known)
 
 
 @app.command("log-proofs")

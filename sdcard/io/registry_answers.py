@@ -145,7 +145,7 @@ def read_registered(answer: Any) -> Registered:
             )
             for one in as_list(answer["cards"])
         ),
-        findings=tuple(_logged(answer["findings"], _finding, "findings")),
+        findings=read_findings(answer["findings"]),
     )
 
 
@@ -205,6 +205,11 @@ def read_entries(value: object, read: Callable[[Any], _Entry], name: str) -> tup
     if left_out and not good:
         raise TypeError
     return good, tuple(left_out)
+
+
+def read_findings(value: object) -> tuple[Finding, ...]:
+    """Read findings, and log the places of malformed ones."""
+    return tuple(_logged(value, _finding, "findings"))
 
 
 def _logged(value: object, read: Callable[[Any], _Entry], name: str) -> list[_Entry]:
@@ -288,7 +293,7 @@ def tls_failure(error: BaseException) -> str | None:
 def refusal_of(problem: JsonObject, status: int) -> Exception:
     """Make the refusal from a registry's problem document."""
     try:
-        findings = _logged(problem["findings"], _finding, "findings")
+        findings = read_findings(problem["findings"])
     except (KeyError, TypeError, ValueError):
-        findings = []
+        findings = ()
     return Refused.because(findings) if findings else not_a_registry(status)

@@ -23,7 +23,7 @@ def test_an_operator_approves_for_a_person_and_rejects(desk: Desk, sdcard: Sdcar
         assert f"{first}  a0  a2a/1.0  asked by alice, until " in sdcard("reviews", "list", *database).out
         shown = sdcard("reviews", "show", first, *database).out
         assert "everything: the agent is not registered" in shown
-        assert printable(HOSTILE) in shown
+        assert f'\n  "name": "{printable(HOSTILE)}",\n' in shown
         assert "\x1b" not in shown
         assert sdcard("reviews", "show", first, *database, "--json").json["card"]["name"] == HOSTILE
 

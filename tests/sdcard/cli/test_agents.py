@@ -7,8 +7,14 @@ from typing import Any
 
 import pytest
 
+from issuer_service.agents.schemas import AgentDomains, DomainShown
+from issuer_service.routes import show_findings
 from issuer_service.server import running_registry
+from sdcard.cli.agent_views import show_domains
+from sdcard.domain_control import Way
+from sdcard.errors import Finding, Level, Misuse, Part, Where
 from sdcard.io.system import SystemClock
+from sdcard.rules import Rule
 from tests.command_line import Ran, Sdcard
 from tests.sdcard.cli.conftest import wait_for_lists
 from tests.shared import ROOT
@@ -35,7 +41,7 @@ def registry(sdcard: Sdcard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def shown(sdcard: Sdcard, registry: tuple[str, str]) -> Any:
-    ran = sdcard("agents", "show", "georoute", *registry)
+    ran = sdcard("agents", "show", "georoute", *registry, "--json")
     assert ran.status == 0, ran
     return ran.json
 
@@ -189,6 +195,73 @@ def test_agents_are_listed_for_people_and_for_programs(sdcard: Sdcard, registry:
     assert "a2a/1.0" in text.out
 
 
+def test_an_agent_and_its_hosts_are_shown_in_lines_that_fit_a_terminal(
+    sdcard: Sdcard, registry: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    known = shown(sdcard, registry)
+    agent, hosts = (sdcard("agents", verb, "georoute", *registry) for verb in ("show", "domains"))
+    domains = sdcard("agents", "domains", "georoute", *registry, "--json").json
+
+    assert (agent.status, hosts.status, agent.err, hosts.err) == (0, 0, "", "")
+    assert [line for ran in (agent, hosts) for line in ran.out.splitlines() if len(line) > 80] == []
+    lines = agent.out.splitlines()
+    assert lines[0] == "georoute, a2a/1.0"
+    assert [line.split()[-1] for line in lines if line.startswith("key ")] == known["key_thumbprints"]
+    assert [line.split()[-1] for line in lines if line.startswith(("possession", "context"))] == [
+        "proven", "public", "internal"
+    ]  # fmt: skip
+    assert f"batch        {known['batches'][0]['batch_id']}, issued " in agent.out
+    assert "  public     2 valid, 0 suspended, 0 revoked; until " in agent.out
+    assert "This registry does not check control of hosts." in hosts.out
+    for one in domains["hosts"]:
+        assert f"{one['host']}: not proved\n  file       {one['file']}\n  or TXT     {one['txt']}\n" in hosts.out
+        assert all(f"  value      {value}\n" in hosts.out for value in one["values"])
+    assert len(domains["hosts"]) > 0
+
+
+def test_terms_of_a_context_and_an_agent_without_cards_are_shown(sdcard: Sdcard, registry: tuple[str, str]) -> None:
+    asked = ("--context", "public=skills,provider", "--context", "federation", "--partner", "https://p.example")
+    keys = ("--key", "public=one.jwk", "--key", "federation=two.jwk", "--yes", "--supersedes", "revoke")
+    assert sdcard("register", CARD, *registry, "--agent-id", "georoute", *asked, *keys, "--out", "cards").status == 0
+    assert "context      public, keys 0: only skills, provider\n" in sdcard("agents", "show", "georoute", *registry).out
+    assert "context      federation for https://p.example, keys 1\n" in (
+        sdcard("agents", "show", "georoute", *registry).out
+    )
+
+
+def test_the_last_check_of_hosts_is_shown_with_what_to_mend(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shapes are those of the registry's schemas."""
+    monkeypatch.setenv("COLUMNS", "80")
+    values = ["v" * 43]
+    here: Any = {"file": "https://a.example/.well-known/sd-card-domain", "txt": "_sd-card.a.example", "values": values}
+    where = Where(Part.CARD, ("provider", "url"))
+    findings = show_findings([Finding(Rule.DOMAIN_ABSENT, where, "Neither has it.", Level.WARNING)])
+    known = AgentDomains(
+        agent_id="a", checks_domains=True, checks_cards=False, checked_at=1_800_000_000, next_check_at=1_800_003_600,
+        hosts=[DomainShown(host="a.example", proved=True, ways=[Way.FILE, Way.TXT], **here),
+               DomainShown(host="b.example", proved=False, ways=[], **here)],
+        findings=findings,
+    )  # fmt: skip
+
+    show_domains(known.model_dump(mode="json"))
+
+    out = capsys.readouterr().out
+    assert out.startswith("a, last checked 2027-01-15 08:00:00 UTC, again 2027-01-15 09:00:00 UTC\n\n")
+    assert "a.example: proved by file and txt\n" in out
+    assert "b.example: not proved\n" in out
+    assert "warning: domain.absent at card/provider/url\nThe host publishes no proof. Neither has it.\n" in out
+    assert [line for line in out.splitlines() if len(line) > 80] == []
+    for part in known.model_dump(mode="json"):
+        broken = known.model_dump(mode="json")
+        del broken[part]
+        if part != "checks_cards":
+            with pytest.raises(Misuse, match="documented shape"):
+                show_domains(broken)
+
+
 def test_a_deleted_agent_is_gone_and_its_cards_with_it(sdcard: Sdcard, registry: tuple[str, str]) -> None:
     ran = sdcard("agents", "delete", "georoute", *registry, "--yes", "--json")
 
@@ -277,7 +350,7 @@ def test_a_mistyped_context_or_batch_changes_nothing_and_says_so(
 ) -> None:
     ran = sdcard(command[0], "georoute", "--registry", address, *command[1:], *what, "--json")
 
-    (batch,) = sdcard("agents", "show", "georoute", "--registry", address).json["batches"]
+    (batch,) = sdcard("agents", "show", "georoute", "--registry", address, "--json").json["batches"]
     (finding,) = ran.json["findings"]
     assert (ran.status, ran.json["rule"]) == (1, "agent.no-such-cards")
     assert finding["message"] == f"It has: {'public' if what[0] == '--context' else batch['batch_id']}."

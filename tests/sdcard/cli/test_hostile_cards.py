@@ -61,6 +61,7 @@ COMMANDS = {
     "discover": ("discover", "--registry", "{registry}", "--text", "evil"),
     "agents list": ("agents", "list", "--registry", "{registry}"),
     "agents show": ("agents", "show", "{agent}", "--registry", "{registry}"),
+    "agents domains": ("agents", "domains", "{agent}", "--registry", "{registry}"),
     "fetch": ("fetch", "{host}", "--trust", "cards/trust.json", "--network", "127.0.0.1", "--status-unchecked", LONG),
     "fetch of an SD-Card": ("fetch", "{host}sd", "--trust", "cards/trust.json", "--network", "127.0.0.1", "--status"),
     "token list": ("token", "list"),
@@ -86,8 +87,8 @@ COMMANDS = {
                                 "--path", LONG),
 }  # fmt: skip
 PLAIN_LINES = {
-    "policy check", "card convert", "agents show", "token withdraw", "grants list", "approvals list", "reviews list",
-    "reviews show", "audit export",
+    "policy check", "card convert", "agents show", "agents domains", "token withdraw", "grants list", "approvals list",
+    "reviews list", "reviews show", "audit export",
 }  # fmt: skip
 """What is for copying or for programs, whole however long."""
 
