@@ -1,7 +1,7 @@
 """The sdist holds files of the repository and the inspector's page; the wheel the two packages, typed and licensed.
 
-Links in their metadata work elsewhere. With ``--release``, the version and the address of the project are those of a
-release.
+Links in their metadata work elsewhere. With ``--release``, the version is that of a release, and no address has a
+reserved name.
 """
 
 import re
@@ -43,7 +43,9 @@ if "--release" in sys.argv:
     ).stdout.split()
     headings = re.findall(r"^## ([0-9.]+), [0-9-]{10}$", Path("CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     faults |= {
-        "reserved address": set(re.findall(r"^Project-URL: .*\.example/.*$", metadata, re.MULTILINE)),
+        "reserved address": set(
+            re.findall(r"(?:^Project-URL: .*|\]\()https?://[^/)]*\.example\b", metadata, re.MULTILINE)
+        ),
         "no such heading in CHANGELOG.md": {version} - set(headings),
         "no such tag here": {f"v{version}"} - set(tags),
     }

@@ -102,20 +102,32 @@ def navigation(part: Any) -> Iterator[str]:
             yield from navigation(one)
 
 
-def test_links_of_the_readme_lead_to_the_site_when_an_index_shows_it() -> None:
-    """The build rewrites them: pages become HTML, and a folder is the start of the site."""
+def test_what_a_package_index_shows_has_no_link_that_is_dead_there() -> None:
+    """The build replaces links by the names of files in the sdist."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    site = project["project"]["urls"]["Documentation"]
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for one in project["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
+    hook = project["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]
+    text = source = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = {link for link in re.findall(r"(?<!\!)\[[^\]]*\]\(([^)]*)\)", source) if "://" not in link}
+    for one in hook["substitutions"]:
         text = re.sub(one["pattern"], one["replacement"], text)
-    links = {link for link in re.findall(r"\]\(([^)]*)\)", text) if not link.startswith("#")}
 
     assert len(links) > 30
-    assert [link for link in links if not link.startswith(site)] == []
-    files = {re.sub(r"\.html$", ".md", link.removeprefix(site).partition("#")[0]) for link in links} - {""}
-    assert [file for file in files if not (ROOT / file).is_file()] == []
-    assert all(address.startswith(site) for address in project["project"]["urls"].values())
+    assert re.findall(r"\]\((?!https:)[^)]*\)", text) == []
+    assert [name for link in links if f"`{(name := link.partition('#')[0])}`" not in text] == []
+    assert "urls" not in project["project"] or all(
+        not urlsplit(address).netloc.endswith(".example") for address in project["project"]["urls"].values()
+    )
+
+
+def test_readme_and_classifiers_name_the_same_versions_of_python() -> None:
+    """``.ci/run`` tests each version that a classifier names."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    versions = re.findall(r"Python :: 3\.(\d+)\b", "\n".join(project["classifiers"]))
+    told = re.search(r"Python 3\.(\d+) or newer \(tested to 3\.(\d+)\)", (ROOT / "README.md").read_text("utf-8"))
+
+    assert told
+    assert project["requires-python"] == f">=3.{told[1]}"
+    assert versions == [str(number) for number in range(int(told[1]), int(told[2]) + 1)]
 
 
 def test_the_navigation_of_the_site_leads_to_every_page() -> None:

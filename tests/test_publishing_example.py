@@ -19,6 +19,14 @@ from tests.shared import ROOT
 from tests.world import example
 
 CARD = str(ROOT / "examples" / "georoute.json")
+LOOKING_OFTEN = """
+import runpy, sys
+import sdcard.io.agent as agent
+agent._LOOK = 0.2
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+"""Runs a program whose agent looks into its folder five times a second, and not once a minute."""
 
 
 @pytest.fixture
@@ -55,21 +63,26 @@ def until(found: Callable[[], Any]) -> Any:
     pytest.fail("it did not come about")
 
 
-def test_the_example_publishes_what_was_registered_and_what_was_renewed(
+def test_the_example_renews_what_is_missing_and_publishes_what_others_renewed(
     registry: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    command = [sys.executable, str(ROOT / "examples" / "publish.py"), "cards", "--key", "agent.jwk", "--card", CARD,
-               "--port", str(port), "--seconds", "0.2"]  # fmt: skip
+    program = str(ROOT / "examples" / "publish.py")
+    command = [sys.executable, "-c", LOOKING_OFTEN, program, "cards", "--key", "agent.jwk", "--card", CARD,
+               "--port", str(port), "--agent-id", "georoute"]  # fmt: skip
+    monkeypatch.setenv("SDCARD_REGISTRY", registry.address)
+    Path("cards/public.sd-card").unlink()
+    Path("cards/internal.sd-card").unlink()
 
     def get(accept: str, token: str | None = None, path: str = AGENT_JSON) -> httpx2.Response:
         headers = {"accept": accept, **({"authorization": f"Bearer {token}"} if token else {})}
         return httpx2.get(url + path, headers=headers, trust_env=False)
 
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout
+            assert process.stderr
             token = process.stdout.readline().rpartition(" ")[2].strip()
             until(lambda: get(JSON).status_code == 200)
             assert get("*/*", path=AGENT_CARD_JSON).json() == example()
@@ -83,7 +96,8 @@ def test_the_example_publishes_what_was_registered_and_what_was_renewed(
             assert renewed == issued("internal")
 
             Path("cards/trust.json").write_text("{}", encoding="ascii")
-            assert process.stdout.readline().startswith("what was published stays: trust.malformed")
+            refused = "SD-Cards were not renewed or published (attempt 1): trust.malformed"
+            assert next(line for line in process.stderr if line.startswith(refused))
             assert get(SD, token).json()["agent_card"] == renewed
         finally:
             process.terminate()
