@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import logging
 import re
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -224,11 +225,8 @@ class Refusals:
 _WHERE = Where(Part.REQUEST)
 _BODIES_HEADERS = _WHERE.within("headers")
 _MOST_DIGITS = 18
-
-
-async def read_json_body(request: Request, bounds: Bounds) -> bytes:
-    """The bytes of a JSON body. Raises as ``read_body``."""
-    return await read_body(request, bounds.body_bytes, bounds, "application/json")
+FORM = "application/x-www-form-urlencoded"
+"""As OAuth clients and browsers send it."""
 
 
 async def read_small_json_body(request: Request, bounds: Bounds) -> bytes:
@@ -236,16 +234,13 @@ async def read_small_json_body(request: Request, bounds: Bounds) -> bytes:
 
     It is read in the event loop, where other requests wait.
     """
-    return await read_body(request, min(bounds.body_bytes, bounds.small_body_bytes), bounds, "application/json")
+    return await read_body(request, bounds, most_bytes=bounds.small_body_bytes)
 
 
-async def read_form_body(request: Request, bounds: Bounds) -> bytes:
-    """The bytes of a form, as OAuth clients send it. Raises as ``read_body``."""
-    return await read_body(request, bounds.body_bytes, bounds, "application/x-www-form-urlencoded")
-
-
-async def read_body(request: Request, most_bytes: int, bounds: Bounds, media_type: str) -> bytes:
-    """Read a request body of this type.
+async def read_body(
+    request: Request, bounds: Bounds, media_type: str = "application/json", most_bytes: int = sys.maxsize
+) -> bytes:
+    """Read a request body of this type: JSON, or ``FORM``.
 
     A body that is too long is refused before it is in memory, and not read to its end.
 
@@ -253,6 +248,7 @@ async def read_body(request: Request, most_bytes: int, bounds: Bounds, media_typ
         Refused: ``request.media-type``, ``limit.bytes`` or ``request.timeout``.
     """
     _check_media_type(request.scope, media_type)
+    most_bytes = min(most_bytes, bounds.body_bytes)
     for declared in header_values(request.scope, b"content-length"):
         if declared.isascii() and declared.isdigit() and (len(declared) > _MOST_DIGITS or int(declared) > most_bytes):
             raise _too_long(most_bytes)

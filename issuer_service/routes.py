@@ -117,8 +117,9 @@ def _headers(refusal: Refused, status: HTTPStatus) -> Mapping[str, str]:
 
 # -- Routing: fast routes, HEAD, and CORS for public documents --------------------------------------------------------
 
-_PUBLIC_PATHS = ("/.well-known/", "/status/", "/catalogue", "/log/")
-"""Public documents: keys, metadata, status lists, the catalogue and the log. No answer there depends on a caller."""
+PUBLIC_PATHS = ("/.well-known/", "/status/", "/catalogue", "/log/")
+"""What scripts of any origin may read: keys, metadata, status lists, the catalogue and the log. No answer there depends
+on a caller."""
 _ANY_ORIGIN = (b"access-control-allow-origin", b"*")
 SENT_METHOD = "sdcard.method"
 """The member of a request's scope with the method that the client sent, where it is another one."""
@@ -177,7 +178,7 @@ class HeadAndCors:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        is_head, is_public = scope["method"] == "HEAD", is_public_path(scope["path"])
+        is_head, is_public = scope["method"] == "HEAD", scope["path"].startswith(PUBLIC_PATHS)
 
         async def adapted(message: Message) -> None:
             if is_public and message["type"] == "http.response.start":
@@ -194,11 +195,6 @@ def is_cached(request: Request, etag: str) -> bool:
     """Whether the client has this already; comparison is weak (RFC 9110 13.1.2)."""
     tags = [tag.strip() for line in request.headers.getlist("if-none-match") for tag in line.split(",")]
     return "*" in tags or etag in (tag.removeprefix("W/") for tag in tags)
-
-
-def is_public_path(path: str) -> bool:
-    """Whether scripts of any origin may read this path."""
-    return path.startswith(_PUBLIC_PATHS)
 
 
 # -- OpenAPI parts that FastAPI cannot infer --------------------------------------------------------------------------

@@ -59,16 +59,13 @@ class Where:
     path: tuple[str | int, ...] = ()
 
     def __str__(self) -> str:
-        return "/".join([self.part, *map(_shortened, self.path)])
+        most = _LONGEST_SEGMENT
+        names = [name if len(name) <= most else f"{name[:most]}…" for name in map(str, self.path)]
+        return "/".join([self.part, *names])
 
     def within(self, *segments: str | int) -> "Where":
         """Return a place beneath this one."""
         return Where(self.part, self.path + segments)
-
-
-def _shortened(segment: str | int) -> str:
-    text = str(segment)
-    return text if len(text) <= _LONGEST_SEGMENT else f"{text[:_LONGEST_SEGMENT]}…"
 
 
 class Level(StrEnum):

@@ -30,6 +30,12 @@ class IssuerCheck(StrEnum):
     """A person who is not the owner approved this card."""
 
 
+def codes_of(*, possession: bool, domain: bool, approved: bool) -> tuple[IssuerCheck, ...]:
+    """Return the codes of what our registry checked."""
+    done = {IssuerCheck.POSSESSION: possession, IssuerCheck.DOMAIN: domain, IssuerCheck.APPROVED: approved}
+    return tuple([check for check, is_done in done.items() if is_done])
+
+
 def are_checks(codes: object) -> TypeGuard[list[str]]:
     """Narrow a value to a list of codes, each once.
 

@@ -64,14 +64,11 @@ class SaltPool:
         """
         lacking = count - len(self._waiting)
         if lacking > 0:
-            self._draw(max(lacking, self._FEW) if self._drawn else lacking)
+            asked, known = max(lacking, self._FEW) if self._drawn else lacking, len(self._drawn)
+            fresh = encode_alike_base64url(cut(draw_salts(self._source, asked), SALT_BYTES, SALT_BYTES))
+            self._drawn.update(fresh)
+            if len(self._drawn) != known + asked:
+                raise Misuse("the salt source repeats a salt")
+            self._waiting += fresh
         taken, self._waiting = self._waiting[:count], self._waiting[count:]
         return taken
-
-    def _draw(self, count: int) -> None:
-        fresh = encode_alike_base64url(cut(draw_salts(self._source, count), SALT_BYTES, SALT_BYTES))
-        known = len(self._drawn)
-        self._drawn.update(fresh)
-        if len(self._drawn) != known + count:
-            raise Misuse("the salt source repeats a salt")
-        self._waiting += fresh

@@ -140,5 +140,5 @@ def test_one_verification_runs_through_few_functions_in_few_files() -> None:
         verify_presentation(presented, expectations, ours.NOW)
     finally:
         sys.setprofile(None)
-    assert len(called) <= 63, sorted(called)
+    assert len(called) <= 61, sorted(called)
     assert len({path for path, _ in called}) <= 12, sorted(called)

@@ -22,7 +22,7 @@ from issuer_service.agents.schemas import (
     RegistrationRequest,
     Renewal,
 )
-from issuer_service.request_context import authorize, read_json_body, read_small_json_body
+from issuer_service.request_context import authorize, read_body, read_small_json_body
 from issuer_service.reviews.records import ReviewPending
 from issuer_service.reviews.schemas import WaitingForApproval, waiting_answer
 from issuer_service.routes import BEARER, FastRoute, FromContainer, Responses, container_of, json_body, refusals
@@ -56,7 +56,7 @@ async def register_agent(request: Request) -> Response:
     """
     container = container_of(request)
     caller = await authorize(request, container, Scope.AGENTS_REGISTER)
-    body = await read_json_body(request, container.bounds)
+    body = await read_body(request, container.bounds)
     asked = (
         read_idempotent_request(request, caller, "register", body)
         if IDEMPOTENCY_KEY["name"] in request.headers
@@ -211,6 +211,6 @@ async def renew_agent(agent_id: str, request: Request, container: FromContainer)
 async def change_keys(agent_id: str, request: Request, container: FromContainer) -> Response:
     """Issue an agent's SD-Cards again, bound to other keys."""
     caller = await authorize(request, container, Scope.AGENTS_REGISTER)
-    body = await read_json_body(request, container.bounds)
+    body = await read_body(request, container.bounds)
     asked = read_idempotent_request(request, caller, f"keys {agent_id}", body)
     return await _issued(lifecycle.change_keys(container, caller, agent_id, body, asked))

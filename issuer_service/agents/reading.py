@@ -91,6 +91,7 @@ class Registration:
     """A valid registration request; the database is not consulted yet.
 
     Attributes:
+        card_text: the card's document as it is stored.
         keys: the Holder keys, one or more, all different.
         plans: one for each context and partner, all different.
         holders: the keys of each plan.
@@ -104,6 +105,7 @@ class Registration:
 
     agent_id: str
     card: Card = field(repr=False)
+    card_text: str = field(repr=False)
     keys: tuple[HolderKey, ...]
     plans: tuple[DisclosurePlan, ...] = field(repr=False)
     holders: tuple[tuple[PublicKey, ...], ...]
@@ -115,11 +117,11 @@ class Registration:
     interaction_id: str | None
 
 
+@dataclass(slots=True)
 class _Findings:
     """Collects refusals, so that the next part is looked at too."""
 
-    def __init__(self) -> None:
-        self.all: list[Finding] = []
+    all: list[Finding] = field(default_factory=list)
 
     def attempt(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
         """The step's result, or None when it refuses."""
@@ -151,26 +153,25 @@ def read_request(document: JsonObject, terms: Terms) -> Registration:
     identity = found.attempt(read_section, Identity, document)
     keys = found.attempt(_read_keys, document, terms)
     card = found.attempt(_read_card, document, identity, terms)
-    plans = found.attempt(_read_plans, document, card, terms)
-    holders = found.attempt(_read_holders, document, keys) if plans and keys else ()
+    contexts = found.attempt(read_section, Contexts, document)
+    plans = contexts and found.attempt(_read_plans, contexts, card, terms)
+    holders = found.attempt(_read_holders, contexts, keys) if contexts and plans and keys else ()
     nonce = found.attempt(_read_proofs, document, identity, keys, terms)
     superseding = found.attempt(read_section, Superseding, document)
     interaction = found.attempt(read_section, Interaction, document)
     found.attempt(check_no_others, document)
     found.close()
-    if identity is None or keys is None or card is None or plans is None or superseding is None or interaction is None:
-        raise AssertionError("what is missing was refused")
-    if holders is None:
+    if not (identity and keys and card and contexts and plans and holders and superseding and interaction):
         raise AssertionError("what is missing was refused")
     notes = tuple(note for number, plan in enumerate(plans) for note in _notes(plan, document, number))
-    lists = [one.disclose for one in read_section(Contexts, document).disclosure_contexts]
     return Registration(
         agent_id=identity.agent_id,
         card=card,
+        card_text=encode_json(card.document).decode(),
         keys=keys,
         plans=plans,
         holders=holders,
-        disclose=tuple(None if one is None else tuple(one) for one in lists),
+        disclose=tuple(None if one.disclose is None else tuple(one.disclose) for one in contexts.disclosure_contexts),
         findings=card.findings + notes,
         contexts=document["disclosure_contexts"],
         nonce=nonce,
@@ -206,9 +207,9 @@ def _read_key(jwk: Mapping[str, Any], where: Where, terms: Terms) -> HolderKey:
     return HolderKey(key, where)
 
 
-def _read_holders(document: Mapping[str, Any], keys: Sequence[HolderKey]) -> tuple[tuple[PublicKey, ...], ...]:
+def _read_holders(contexts: Contexts, keys: Sequence[HolderKey]) -> tuple[tuple[PublicKey, ...], ...]:
     """Return the keys of each context: those that it names, or all."""
-    asked = [one.keys for one in read_section(Contexts, document).disclosure_contexts]
+    asked = [one.keys for one in contexts.disclosure_contexts]
     wrong = [
         Finding(
             Rule.REQUEST, _CONTEXTS.within(number, "keys", at), "Name each key once, by its position in public_keys."
@@ -310,16 +311,15 @@ def _check_agreement(document: Mapping[str, Any], given: Mapping[str, Any], card
         raise Refused.because(differing)
 
 
-def _read_plans(document: Mapping[str, Any], card: Card | None, terms: Terms) -> tuple[DisclosurePlan, ...] | None:
+def _read_plans(contexts: Contexts, card: Card | None, terms: Terms) -> tuple[DisclosurePlan, ...]:
     """Make a plan for each context.
 
     Without a card to plan for, only the contexts are checked.
     """
-    asked = read_section(Contexts, document).disclosure_contexts
     found = _Findings()
     plans: list[DisclosurePlan] = []
     seen: set[tuple[str, str | None]] = set()
-    for number, one in enumerate(asked):
+    for number, one in enumerate(contexts.disclosure_contexts):
         where = _CONTEXTS.within(number)
         partner = None if one.partner is None else Partner(one.partner, terms.now, terms.step)
         if found.attempt(_check_context, one, partner, where, seen, terms):

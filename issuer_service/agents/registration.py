@@ -21,7 +21,7 @@ from issuer_service.agents.nonces import recognize_nonce_of
 from issuer_service.agents.reading import Registration, Terms, asked_for, content_of, read_registration
 from issuer_service.agents.records import IssuedNonce, KeyRow, RegistrationRow
 from issuer_service.agents.schemas import REQUEST, AgreementShown, CardIssued, Registered, StatusShown
-from issuer_service.audit.records import AuditEvent, Possession, Supersedes, codes_of
+from issuer_service.audit.records import AuditEvent, Possession, Supersedes
 from issuer_service.container import Bounds, Container
 from issuer_service.discovery.records import Audience, DiscoveryRow
 from issuer_service.keys.repository import KeyNotInUse, KeyUse
@@ -33,10 +33,10 @@ from issuer_service.settings import ProofPolicy
 from issuer_service.status.records import CardRow, StatusRow, StatusTaken
 from issuer_service.status.repository import free_statuses
 from sdcard import issuer as issuing
-from sdcard.encoding import encode_json
 from sdcard.errors import Refused
 from sdcard.instants import Instant
 from sdcard.issuer import Issuer, SdCard, issuing_step, linkable_by, rounded_validity
+from sdcard.issuer_checks import codes_of
 from sdcard.jose.jws import InMemorySigner, signed_digest
 from sdcard.rules import Rule
 from sdcard.status_list import StatusReference
@@ -239,7 +239,8 @@ def issue_batch(
     signer = keys.signer(KeyUse.CARDS)
     asked: Any = registration.contexts  # a partner is named as requested, whether or not an agreement holds
     audiences = [Audience(one["context"], one.get("partner", "")) for one in asked]
-    checks = codes_of(change.possession, change.is_domain_proved, change.is_approved)
+    possession = change.possession is Possession.PROVEN
+    checks = codes_of(possession=possession, domain=change.is_domain_proved, approved=change.is_approved)
     cards = issuing.issue_batch(
         Issuer(container.issuer_url, signer.public_key),
         registration.plans,
@@ -307,7 +308,7 @@ def _work_of(registration: Registration) -> tuple[int, int, int]:
     counts = [len(keys) for keys in registration.holders]
     cards = sum(counts)
     disclosures = sum(count * len(plan.places) for count, plan in zip(counts, registration.plans, strict=True))
-    return cards, disclosures, cards * len(encode_json(registration.card.document))
+    return cards, disclosures, cards * len(registration.card_text.encode())
 
 
 def _told_by(refusal: Refused, registration: Registration) -> int:
@@ -363,7 +364,7 @@ def _row(
         subject=caller.subject,
         agent_id=registration.agent_id,
         card_format=registration.card.format.name,
-        card=encode_json(registration.card.document).decode(),
+        card=registration.card_text,
         card_version=str(registration.card.document.get("version")),
         content=content_of(registration.card),
         keys=tuple(KeyRow(holder.key.thumbprint, holder.where) for holder in registration.keys),

@@ -8,7 +8,6 @@ from typing import NamedTuple, TypeAlias
 
 from sdcard.encoding import JsonObject
 from sdcard.errors import Finding
-from sdcard.issuer_checks import IssuerCheck
 
 # -- Changes of a transaction to the tables, for its audit record -----------------------------------------------------
 
@@ -131,16 +130,6 @@ class Possession(StrEnum):
 
     PROVEN = "proven"
     NOT_PROVEN = "not-proven"
-
-
-def codes_of(possession: Possession, is_domain_proved: bool, is_approved: bool) -> tuple[IssuerCheck, ...]:
-    """Return the codes of what was checked, for ``issuer_checks`` of new SD-Cards."""
-    held = {
-        IssuerCheck.POSSESSION: possession is Possession.PROVEN,
-        IssuerCheck.DOMAIN: is_domain_proved,
-        IssuerCheck.APPROVED: is_approved,
-    }
-    return tuple([check for check, is_held in held.items() if is_held])
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Annotated, Any, TypeAlias
 
@@ -15,10 +15,10 @@ from markupsafe import Markup
 
 from issuer_service import tokens
 from issuer_service.access import EXTERNAL, Caller, Limit, Scope, check_token
-from issuer_service.container import Bounds, Container
+from issuer_service.container import Container
 from issuer_service.delegation.schemas import parse_form
 from issuer_service.rate_limit import RateLimited
-from issuer_service.request_context import authenticate, read_form_body, request_context_of, take_turn
+from issuer_service.request_context import FORM, authenticate, read_body, request_context_of, take_turn
 from issuer_service.routes import STATUS, FromContainer
 from issuer_service.tokens import SessionRow, TokenRow
 from sdcard.bound_tokens import Scheme, SentToken
@@ -315,15 +315,11 @@ async def read_form(request: Request, container: Container, cookie: str) -> Mapp
     """A form that one of our pages sent from this browser, small, and each name once.
 
     Raises:
-        Refused: ``console.forged``; as ``bodies.read_form_body`` and ``parse_form``.
+        Refused: ``console.forged``; as ``read_body`` and ``parse_form``.
     """
-    form = parse_form(await read_form_body(request, _small(container.bounds)))
+    form = parse_form(await read_body(request, container.bounds, FORM, MOST_FORM))
     check_form(request, container, secret_of(request, cookie), form.get(CSRF_FIELD, ""))
     return form
-
-
-def _small(bounds: Bounds) -> Bounds:
-    return replace(bounds, body_bytes=min(bounds.body_bytes, MOST_FORM))
 
 
 def no_such_page() -> Refused:

@@ -28,10 +28,11 @@ from issuer_service.delegation.schemas import (
 from issuer_service.delegation.subjects import token_endpoint, verify_holder
 from issuer_service.keys.repository import KeyUse
 from issuer_service.request_context import (
+    FORM,
     authorize,
     authorize_client,
     begin_request_context,
-    read_form_body,
+    read_body,
     request_context_of,
 )
 from issuer_service.routes import BASIC, BEARER, FromContainer, Responses, bind_container, refusals
@@ -120,7 +121,7 @@ async def token(request: Request, container: FromContainer, response: Response) 
     The response is a narrower token.
     """
     caller, proof = await authorize_client(request, container, Scope.TOKENS_EXCHANGE)
-    asked = read_exchange(parse_form(await read_form_body(request, container.bounds)))
+    asked = read_exchange(parse_form(await read_body(request, container.bounds, FORM)))
     response.headers.update(_NO_STORE)
     holder = proof or await verify_holder(container, request.headers.getlist("dpop"), container.clock.now())
     return await service.exchange(container, caller, asked, holder)
@@ -137,7 +138,7 @@ async def token(request: Request, container: FromContainer, response: Response) 
 async def introspect(request: Request, container: FromContainer, response: Response) -> Introspection:
     """Introspect a delegated token and every link of its chain (RFC 7662)."""
     caller, _ = await authorize_client(request, container, Scope.TOKENS_INTROSPECT)
-    text = read_token(parse_form(await read_form_body(request, container.bounds)))
+    text = read_token(parse_form(await read_body(request, container.bounds, FORM)))
     response.headers.update(_NO_STORE)
     return await service.introspect(container, caller, text)
 
@@ -156,7 +157,7 @@ async def revoke(request: Request, container: FromContainer) -> Response:
     The answer is the same for one that is unknown, or not the client's to revoke.
     """
     caller, _ = await authorize_client(request, container, Scope.TOKENS_EXCHANGE)
-    text = read_token(parse_form(await read_form_body(request, container.bounds)))
+    text = read_token(parse_form(await read_body(request, container.bounds, FORM)))
     await service.revoke(container, caller, text)
     return Response(headers=_NO_STORE)
 

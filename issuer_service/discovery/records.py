@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from issuer_service.audit.records import Possession, codes_of
+from issuer_service.audit.records import Possession
 from issuer_service.status.records import CardRow
-from sdcard.issuer_checks import IssuerCheck
+from sdcard.issuer_checks import IssuerCheck, codes_of
 
 
 class Audience(NamedTuple):
@@ -118,7 +118,8 @@ class SourceRow:
     @property
     def checks(self) -> tuple[IssuerCheck, ...]:
         """The codes of the SD-Card."""
-        return codes_of(self.possession, self.is_domain_proved, self.is_approved)
+        possession = self.possession is Possession.PROVEN
+        return codes_of(possession=possession, domain=self.is_domain_proved, approved=self.is_approved)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 from sdcard.cards.detect import KNOWN_FORMATS
@@ -56,9 +57,7 @@ class ContextRules:
     _bits: "_Bits" = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        def keep(name: str, value: object) -> None:
-            object.__setattr__(self, name, value)
-
+        keep = partial(object.__setattr__, self)
         paths = [(p, entry) for entry in self.entries for p in entry.paths]
         paths.sort(key=lambda one: (len(one[0].segments), -one[0].segments.count(None)), reverse=True)
         keep("paths", tuple(paths))
@@ -232,6 +231,7 @@ class Position:
         decisive: the bit of the path that decides; 0 if none does.
         treatment: by the rules alone, whatever the parent is.
         along, permitted: the place is shown with its parent; it may be shown, by the rules or with its parent.
+        counts: if it is shown, it is shown not only with its parent.
         forbidden: the context withholds it whatever a list asks for.
         leads, own: something beneath it may be shown; it has a Disclosure of its own, wherever it is.
         divided: something beneath it may have another treatment, or a Disclosure of its own.
@@ -239,8 +239,7 @@ class Position:
 
     __slots__ = (
         *("_bits", "_covers", "_excludes", "_flags", "_inside", "_nodes", "_of_parts"),
-        *("along", "decisive", "divided", "forbidden", "leads", "own", "permitted", "treatment"),
-        "applying",
+        *("along", "applying", "counts", "decisive", "divided", "forbidden", "leads", "own", "permitted", "treatment"),
     )
 
     def __init__(
@@ -263,6 +262,7 @@ class Position:
         self.forbidden = bool(decisive & bits.withheld)
         self.along = bool(flags & _ALONG)
         self.permitted = treatment is not _WITHHELD or (self.along and not self.forbidden)
+        self.counts = treatment is not _WITHHELD or not self.along
         self.leads = bool(flags & _LEADS)
         self.own = bool(flags & _OWN)
         self.divided = bool(flags & _DIVIDED)
@@ -285,11 +285,6 @@ class Position:
         for segment in place:
             here = here.into(segment)
         return here
-
-    @property
-    def counts(self) -> bool:
-        """Whether the place, if shown, is shown not only with its parent."""
-        return not self.along or self.treatment is not _WITHHELD
 
     @property
     def may_show_selective(self) -> bool:

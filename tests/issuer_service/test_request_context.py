@@ -17,7 +17,7 @@ from starlette.types import Message
 from issuer_service.app import create_app
 from issuer_service.container import Bounds
 from issuer_service.monitoring import logging_to
-from issuer_service.request_context import digest_of, read_json_body, read_small_json_body
+from issuer_service.request_context import digest_of, read_body, read_small_json_body
 from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, request, request_with_card
 from tests.issuer_service.test_app import BrokenSalts
 from tests.world import ISSUER, raises_rule
@@ -263,7 +263,7 @@ def test_an_endless_body_is_left_where_it_passes_the_limit() -> None:
     counted: list[int] = []
 
     with raises_rule("limit.bytes", "request"):
-        asyncio.run(read_json_body(asked(endless(counted)), BOUNDS))
+        asyncio.run(read_body(asked(endless(counted)), BOUNDS))
 
     assert len(counted) == 11
 
@@ -273,7 +273,7 @@ def test_a_body_that_declares_too_much_is_not_read_at_all(declared: str) -> None
     counted: list[int] = []
 
     with raises_rule("limit.bytes", "request"):
-        asyncio.run(read_json_body(asked(endless(counted), content_length=declared), BOUNDS))
+        asyncio.run(read_body(asked(endless(counted), content_length=declared), BOUNDS))
 
     assert counted == []
 
@@ -281,7 +281,7 @@ def test_a_body_that_declares_too_much_is_not_read_at_all(declared: str) -> None
 @pytest.mark.parametrize("declared", ["1", "-5", "x", "\u0661"])
 def test_a_body_that_declares_something_else_is_bounded_all_the_same(declared: str) -> None:
     with raises_rule("limit.bytes", "request"):
-        asyncio.run(read_json_body(asked(endless([]), content_length=declared), BOUNDS))
+        asyncio.run(read_body(asked(endless([]), content_length=declared), BOUNDS))
 
 
 def test_a_client_that_leaves_gets_no_row(desk: Desk) -> None:
