@@ -61,7 +61,8 @@ def encode_base64url(data: bytes) -> str:
     if _pybase64:
         text: str = _pybase64.b64encode_as_string(data, b"-_")
         return text.rstrip("=")
-    return _padded_base64url(data).rstrip(b"=").decode("ascii")
+    padded = b2a_base64(data, newline=False).replace(b"+", b"-").replace(b"/", b"_")
+    return padded.rstrip(b"=").decode("ascii")
 
 
 def encode_alike_base64url(parts: Sequence[bytes]) -> list[str]:
@@ -235,10 +236,6 @@ def same_json(one: Any, other: Any) -> bool:
     if isinstance(one, list):
         return len(one) == len(other) and all(map(same_json, one, other))
     return bool(one == other)
-
-
-def _padded_base64url(data: bytes) -> bytes:
-    return b2a_base64(data, newline=False).replace(b"+", b"-").replace(b"/", b"_")
 
 
 def why_not_utf8(data: bytes) -> str:

@@ -122,11 +122,6 @@ class ClaimPath:
         shared = [theirs if mine is None else mine for mine, theirs in zip(one, two, strict=False)]
         return ClaimPath((*shared, *one[len(two) :], *two[len(one) :]))
 
-    def leads_to(self, place: tuple[Segment, ...]) -> bool:
-        """Whether the place is a parent of a place that the path matches."""
-        own = self.segments
-        return len(place) < len(own) and (place == own[: len(place)] or (None in own and self._agrees(place)))
-
     def matches(self, place: tuple[Segment, ...]) -> bool:
         """Whether the path matches the place itself."""
         own = self.segments

@@ -97,7 +97,7 @@ def move_database(
 
     Example: sdcard db move postgresql+asyncpg://sdcard@db.example/sdcard
     """
-    from issuer_service.db.moving import move
+    from issuer_service.db.backups import move
 
     counts = move(read_settings(config, database_url=database_url).database_url, target)
     print_result(

@@ -14,8 +14,16 @@ from issuer_service.agents.audiences import as_texts, decided_by
 from issuer_service.agents.schemas import REQUEST, Given, Section, read_section, without_nulls
 from issuer_service.container import Container
 from issuer_service.discovery import repository
-from issuer_service.discovery.cursors import open_cursor, seal_cursor
-from issuer_service.discovery.records import MOST_CHARACTERS, START, Audience, DiscoveryQuery, FoundPage, FoundRow
+from issuer_service.discovery.records import (
+    MOST_CHARACTERS,
+    START,
+    Audience,
+    DiscoveryQuery,
+    FoundPage,
+    FoundRow,
+    open_cursor,
+    seal_cursor,
+)
 from issuer_service.discovery.renewal import renew
 from issuer_service.request_context import authorize, read_small_json_body
 from issuer_service.routes import BEARER, FastRoute, container_of, is_cached, json_body, refusals
@@ -34,10 +42,8 @@ from sdcard.rules import Rule
 
 MOST_TERMS = 32
 """Of one query. Each costs a look-up for every agent that has the rarest of them."""
-_MOST_ENTRIES = 16
-_MOST_TEXT = 256
-_MOST_ROLES = 64
-_MOST_CURSOR = 256
+_MOST_ENTRIES, _MOST_ROLES = 16, 64
+_MOST_TEXT = _MOST_CURSOR = 256
 _CRITERIA = tuple(Criterion)
 _IGNORED = ("availability",)
 """In the draft's example (4.2), with no member of any card behind it (T-10)."""

@@ -9,6 +9,7 @@ import hashlib
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
@@ -163,7 +164,9 @@ def sources(connection: Connection, positions: Sequence[int]) -> list[SourceRow]
 
 def renew(connection: Connection, secret: bytes, renewals: Sequence[RenewalRow]) -> None:
     """Replace SD-Cards of agents that have not changed since the new ones were made."""
-    renewed = [(one, row) for one in sorted(renewals, key=_by_position) if (row := _renew(connection, secret, one))]
+    renewed = [
+        (one, row) for one in sorted(renewals, key=attrgetter("position")) if (row := _renew(connection, secret, one))
+    ]
     issued = [(one, one.issued) for one, _ in renewed if one.issued]
     noted: list[Row] = []
     for kid in sorted({one.kid for one, _ in issued}):
@@ -183,10 +186,6 @@ def renew(connection: Connection, secret: bytes, renewals: Sequence[RenewalRow])
             rows["registry_keys"] = noted
         entries.append(_audit_row(one, rows))
     append_all(connection, entries)
-
-
-def _by_position(renewal: RenewalRow) -> int:
-    return renewal.position
 
 
 def _renew(connection: Connection, secret: bytes, new: RenewalRow) -> Row | None:

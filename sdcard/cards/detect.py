@@ -302,7 +302,7 @@ _SIGNS: tuple[tuple[_Question, CardFormat | NotACard], ...] = (
     (kno.is_0_1, kno.V0_1),
     (kno.is_0_2, kno.V0_2),
     (kno.is_blueprint, _BLUEPRINT),
-    (kno.is_other_service, _SERVICE),
+    (kno.is_service, _SERVICE),
     (v1_0.is_1_0, v1_0.FORMAT),
     (kno.is_unlabelled, kno.V0_2),
     (v1_0.is_0_3, v0.V0_3),

@@ -263,10 +263,6 @@ class Registry:
         with documented():
             return read_discovered(answer, max_results)
 
-    def change_statuses(self, action: str, agent_id: str, batch_id: str | None, context: str | None) -> int:
-        """Change as ``change_status``; return the number of changed SD-Cards."""
-        return self.change_status(action, agent_id, batch_id, context).changed
-
     def change_status(self, action: str, agent_id: str, batch_id: str | None, context: str | None) -> StatusesChanged:
         """``POST /agents/{agent_id}/revoke``, ``suspend`` or ``reinstate``.
 

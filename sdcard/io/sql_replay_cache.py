@@ -129,6 +129,7 @@ class SqlChallengeRecord:
         Raises:
             Refused: ``kb.record-unavailable`` when the key was never read and cannot be read.
         """
+        await self._open()
         with _available():
             key = await self._key.current()
         return self._maker.make(key, self._salts, now, window, interaction_id, target)
@@ -139,6 +140,7 @@ class SqlChallengeRecord:
         Raises:
             Refused: as ``ChallengeMaker.check``; ``kb.record-unavailable``.
         """
+        await self._open()
         with _available():
             await self._key.recognize(partial(self._maker.check, challenge=challenge, now=now), now)
 
@@ -150,6 +152,7 @@ class SqlChallengeRecord:
         Raises:
             Refused: ``kb.record-unavailable``.
         """
+        await self._open()
         with _available():
             try:
                 key, until = await self._key.recognize(partial(self._maker.check, challenge=challenge, now=now), now)
@@ -162,6 +165,9 @@ class SqlChallengeRecord:
             except KeyChanged:
                 await self._key.read()
                 return False
+
+    async def _open(self) -> None:
+        """Prepare the database before its first use; ``open_records`` has done it."""
 
 
 class SharedChallengeRecord(SqlChallengeRecord):
@@ -183,27 +189,6 @@ class SharedChallengeRecord(SqlChallengeRecord):
             _shared_file(url)
         super().__init__(database, audience, salts)
         self._url, self._is_prepared = url, False
-
-    async def issue(
-        self,
-        now: Instant,
-        window: FreshnessWindow | None = None,
-        interaction_id: str | None = None,
-        target: RequestTarget | None = None,
-    ) -> Challenge:
-        """Issue as ``SqlChallengeRecord.issue``."""
-        await self._open()
-        return await super().issue(now, window, interaction_id, target)
-
-    async def check(self, challenge: Challenge, now: Instant) -> None:
-        """Check as ``SqlChallengeRecord.check``."""
-        await self._open()
-        await super().check(challenge, now)
-
-    async def consume(self, challenge: Challenge, now: Instant) -> bool:
-        """Consume as ``SqlChallengeRecord.consume``."""
-        await self._open()
-        return await super().consume(challenge, now)
 
     async def close(self) -> None:
         """Close the database."""

@@ -103,11 +103,6 @@ def is_blueprint(document: JsonObject) -> bool:
     return _schema(document).startswith(_BLUEPRINT)
 
 
-def is_other_service(document: JsonObject) -> bool:
-    """Whether the document describes a service that is not an agent."""
-    return _schema(document).startswith(_SERVICE)
-
-
 def card_version(document: JsonObject) -> str:
     """Return the version of the card schema; empty if the document names none."""
     schema = _schema(document)

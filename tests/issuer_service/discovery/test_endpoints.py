@@ -18,8 +18,7 @@ from issuer_service.container import Container
 from issuer_service.db.migrations import upgrade
 from issuer_service.discovery import endpoints as service
 from issuer_service.discovery import repository as finding
-from issuer_service.discovery.cursors import LIFETIME, open_cursor, seal_cursor
-from issuer_service.discovery.records import START
+from issuer_service.discovery.records import LIFETIME, START, open_cursor, seal_cursor
 from issuer_service.status.service import REINSTATE, REVOKE, SUSPEND, change_statuses
 from sdcard import DEFAULT_POLICY
 from sdcard.encoding import decode_base64url

@@ -709,7 +709,7 @@ def test_a_presentation_is_verified_through_the_tool_with_its_status_fetched(sdc
     target = command("--audience", AUDIENCE, "--status")
 
     good = answer_anew(sdcard, target)
-    revoked = Registry(desk.address, desk.token).change_statuses("revoke", "georoute", None, None)
+    revoked = Registry(desk.address, desk.token).change_status("revoke", "georoute", None, None).changed
     wait_for_lists()
     bad = answer_anew(sdcard, target)
 
