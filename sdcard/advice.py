@@ -152,6 +152,8 @@ _ADVICE = {
     Rule.LOG_ROLLED_BACK: _LOG_FAULT,
     Rule.LOG_SPLIT_VIEW: _LOG_FAULT,
     Rule.LOG_SILENT: "Ask the log's operator; until it goes on, new SD-Cards have no proof.",
+    Rule.LOG_CARD_MISSING: "Fetch the openings again after the next batch. Renew an SD-Card from before the log.",
+    Rule.LOG_LEAF_UNKNOWN: "If it was you, say so with --known. If not, revoke the SD-Cards, and ask the operator.",
     Rule.LOG_CLOCK: "Correct the clock of the witness, or wait until it has caught up.",
     Rule.LOG_SUBMISSION: "Write the body as C2SP tlog-witness says.",
     Rule.LOG_TILE: _LATER,

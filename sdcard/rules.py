@@ -212,6 +212,9 @@ class Rule(StrEnum):
     LOG_ROLLED_BACK = "log.rolled-back", "The log shows a smaller tree than before.", "C2SP tlog-checkpoint"
     LOG_SPLIT_VIEW = "log.split-view", "The log signed two different trees of one size.", "C2SP tlog-checkpoint"
     LOG_SILENT = "log.silent", "The log made no new checkpoint for too long.", "decision 0048", Kind.UNAVAILABLE
+    LOG_CARD_MISSING = "log.card-missing", "An SD-Card of the Holder is not in the log.", "decision 0048"
+    LOG_LEAF_UNKNOWN = ("log.leaf-unknown", "The log has a leaf about the agent that its Holder does not know.",
+                        "decision 0048")
     LOG_SUBMISSION = ("log.submission", "The request to a witness does not have the documented shape.",
                       "C2SP tlog-witness")
     LOG_CLOCK = ("log.clock", "The clock of the witness is behind its last cosignature.", "C2SP tlog-cosignature",

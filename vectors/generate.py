@@ -24,7 +24,7 @@ RULES_PAGE = "docs/rules.md"
 _REGISTRY = "A registry says it about a request to its HTTP API."
 _RECORDS = "It depends on a registry's database."
 _OUTSIDE = "It depends on another system that does not answer, and on no document."
-_SEEN = "It compares a log with what a witness or a monitor has stored."
+_SEEN = "It compares a log with what a witness, a monitor or a Holder has stored."
 _BYTES = "Its input is no text."
 _FETCHED = "It is about the address that a document is fetched from."
 NOT_TRIGGERED = {
@@ -54,7 +54,9 @@ NOT_TRIGGERED = {
          Rule.FETCHED_ELSEWHERE),
         _FETCHED,
     ),
-    **dict.fromkeys((Rule.LOG_SILENT, Rule.LOG_CLOCK, Rule.LOG_ROLLED_BACK), _SEEN),
+    **dict.fromkeys(
+        (Rule.LOG_SILENT, Rule.LOG_CLOCK, Rule.LOG_ROLLED_BACK, Rule.LOG_CARD_MISSING, Rule.LOG_LEAF_UNKNOWN), _SEEN
+    ),
     Rule.LOG_TILE: _BYTES,
 }  # fmt: skip
 """Rules that no document triggers, and why."""

@@ -198,12 +198,12 @@ log_leaves = Table(
     Column("card", StoredText(64)),
     Column("salt", LargeBinary),
     Column("commitment", LargeBinary),
+    Column("structure", StoredText()),
     Index("ix_log_leaves_waiting", "at", "entry", sqlite_where=WAITING, postgresql_where=WAITING),
     sqlite_with_rowid=False,
 )
-"""Entries of the transparency log. ``place``: the number of the leaf; NULL while it waits. ``card``: the digest of the
-SD-Card that it is about; NULL for an audit record, which has a ``commitment`` instead. ``salt``: NULL if it is erased.
-"""
+"""Entries of the log. ``place``: the number of the leaf; NULL while it waits. ``card``: the digest of its SD-Card; NULL
+for an audit record, which has ``commitment`` and ``structure``. ``salt``: NULL if it is erased."""
 
 log_tiles = Table(
     "log_tiles",

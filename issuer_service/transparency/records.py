@@ -6,7 +6,7 @@ from typing import Any
 
 from issuer_service.audit.records import FOUND, AuditEvent, AuditRow
 from sdcard.audit_chain import content_digest
-from sdcard.encoding import JsonObject
+from sdcard.encoding import JsonObject, encode_json
 from sdcard.jose.keys import PublicKey
 from sdcard.transparency.notes import KeyType, NoteKey
 from sdcard.transparency.proofs import SALT_BYTES, entry_of_signed
@@ -41,6 +41,25 @@ class Tree:
     checkpoint: str
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedLeaf:
+    """A leaf of the published tree, opened for the owner of its agent.
+
+    Attributes:
+        index: the number of the leaf.
+        at: Unix seconds of its transaction.
+        card: the digest of the SD-Card that it is about; None for a record.
+        commitment, structure: of a record; None for an SD-Card.
+    """
+
+    index: int
+    at: int
+    salt: bytes
+    card: str | None
+    commitment: bytes | None
+    structure: JsonObject | None
+
+
 def make_leaves(key: bytes, entry: AuditRow, content: JsonObject) -> list[dict[str, Any]]:
     """Make the leaf of an audit record, and one for each SD-Card that was issued.
 
@@ -59,9 +78,11 @@ def make_leaves(key: bytes, entry: AuditRow, content: JsonObject) -> list[dict[s
     record = make_record(structure, {"record": content_digest(content)}, salts[:SALT_BYTES])
     kept = None if entry.event is AuditEvent.AGENT_DELETED else record.salt
     common = {"at": entry.at, "place": None, "agent_id": entry.agent_id}
-    leaves = [{**common, "entry": record.entry, "card": None, "salt": kept, "commitment": record.commitment}]
+    text = encode_json(structure.to_json()).decode()
+    own = {"card": None, "salt": kept, "commitment": record.commitment, "structure": text}
+    leaves = [{**common, "entry": record.entry, **own}]
     for number, (digest, signed) in enumerate(entry.signed, 1):
         salt = salts[number * SALT_BYTES : (number + 1) * SALT_BYTES]
         made = entry_of_signed(salt, bytes.fromhex(signed))
-        leaves.append({**common, "entry": made, "card": digest, "salt": salt, "commitment": None})
+        leaves.append({**common, "entry": made, "card": digest, "salt": salt, "commitment": None, "structure": None})
     return leaves

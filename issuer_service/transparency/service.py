@@ -14,13 +14,14 @@ from issuer_service.agents.lifecycle import find_agent
 from issuer_service.container import Container
 from issuer_service.keys.repository import KeyUse
 from issuer_service.transparency import repository
-from issuer_service.transparency.records import Tree, origin_of
+from issuer_service.transparency.openings_repository import find_openings
+from issuer_service.transparency.records import OpenedLeaf, Tree, origin_of
 from issuer_service.transparency.repository import CardProof
 from issuer_service.transparency.terms import LogTerms
 from sdcard.errors import Part, Refused, Where
 from sdcard.io.transparency import submit
 from sdcard.rules import Rule
-from sdcard.transparency.notes import Checkpoint, KeyType, NoteKey, NoteSignature, sign_checkpoint
+from sdcard.transparency.notes import Checkpoint, KeyType, NoteKey, NoteSignature, parse_number, sign_checkpoint
 from sdcard.transparency.proofs import LogProof
 from sdcard.transparency.tree import Tile, encode_entries, split_tile
 
@@ -28,6 +29,8 @@ _log = logging.getLogger(__name__)
 
 _LONGEST_SECONDS = 30.0
 """For one batch with its witnesses, so that a stop does not wait for longer."""
+MOST_OPENINGS = 500
+"""Of one page."""
 _TARGET = Where(Part.REQUEST, ("path",))
 
 
@@ -105,6 +108,30 @@ async def read_proofs(container: Container, caller: Caller, agent_id: str) -> li
     await find_agent(container, caller, agent_id)
     checkpoint, cards = await container.database.read(repository.find_proofs, agent_id)
     return [(card, _proof(card, checkpoint)) for card in cards]
+
+
+def read_first(query: list[tuple[str, str]]) -> int:
+    """Read the number of the first leaf of a page.
+
+    Raises:
+        Refused: ``request.malformed``.
+    """
+    match query:
+        case []:
+            return 0
+        case [("from_leaf", text)] if (first := parse_number(text)) is not None:
+            return first
+    raise Refused(Rule.REQUEST, Where(Part.REQUEST, ("query",)), "There is the parameter from_leaf, a number.")
+
+
+async def read_openings(container: Container, agent_id: str, first: int) -> tuple[list[OpenedLeaf], int | None]:
+    """Return opened leaves about an agent, and the number where the next page begins.
+
+    That the agent is the caller's was checked before, by ``read_proofs``.
+    """
+    found = await container.database.read(find_openings, agent_id, first, MOST_OPENINGS + 1)
+    page = found[:MOST_OPENINGS]
+    return page, found[-1].index if len(found) > len(page) else None
 
 
 def _proof(card: CardProof, checkpoint: str) -> str | None:

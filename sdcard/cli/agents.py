@@ -261,7 +261,8 @@ def domains(agent: AgentId, registry: RegistryAddress, token_file: TokenFile = N
 def log_proofs(agent: AgentId, registry: RegistryAddress, out: OutDirectory, token_file: TokenFile = None) -> None:
     """Keep the proofs that SD-Cards are in the registry's log, beside them.
 
-    Exit status 1: a proof is not there yet, because no cosigned checkpoint has its leaf.
+    It also keeps the openings of all leaves about the agent, for `sdcard log monitor --cards`. Exit status 1: a
+    proof is missing, because no cosigned checkpoint has its leaf yet.
 
     Example: sdcard agents log-proofs georoute --registry https://registry.example --out cards
     """

@@ -35,6 +35,9 @@ from sdcard.trust import TrustedIssuers
 if TYPE_CHECKING:
     from sdcard.io.registry_answers import IssuedAnswer, Registered
 
+OPENINGS = "log-openings.json"
+"""Beside the SD-Cards: what the leaves of a log about the agent hide."""
+
 
 @dataclass(frozen=True, slots=True)
 class CardFile:
@@ -166,7 +169,7 @@ def _holder(payload: JsonObject) -> str | None:
 
 
 def save_proofs(answer: JsonObject, folder: Path) -> None:
-    """Write the proofs of a log beside the SD-Cards that they are about.
+    """Write the proofs of a log beside their SD-Cards, and the openings.
 
     Args:
         folder: has the SD-Cards.
@@ -178,6 +181,8 @@ def save_proofs(answer: JsonObject, folder: Path) -> None:
     with documented():
         listed = [one for one in as_list(answer["proofs"]) if one["proof"] is not None]
         proofs = {as_text(one["card"]): as_text(one["proof"]) for one in listed}
+        openings: JsonObject = {"openings": as_list(answer["openings"])}
+    write_private_file(folder / OPENINGS, encode_json(openings) + b"\n")
     late = []
     for file in sorted(folder.glob("*.sd-card")):
         issuer_jwt = lenient_token(file.read_text("utf-8")).partition("~")[0]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from sdcard.cli.card_files import OPENINGS
 from sdcard.cli.keys import Networks, read_egress_policy
 from sdcard.cli.options import AsJson
 from sdcard.cli.output import console, print_json, print_lines, read_document, table
@@ -15,8 +16,13 @@ from sdcard.encoding import parse_json_object
 from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.instants import Instant
 from sdcard.io.system import SystemClock, write_private_file
+from sdcard.lenient import lenient_token
+from sdcard.limits import DEFAULT_LIMITS
 from sdcard.rules import Rule
+from sdcard.sdjwt.verification import read_unverified
+from sdcard.status_list import parse_status
 from sdcard.transparency.notes import Checkpoint, KeyType, NoteKey, parse_checkpoint
+from sdcard.transparency.openings import LoggedCard, find_unlogged, parse_openings
 from sdcard.transparency.policy import LogPolicy, Witnessed, parse_log_policy
 from sdcard.transparency.tree import prove_consistency
 from sdcard.transparency.watching import check_growth, check_origin
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True)
 _LOG = Where(Part.LOG)
 _DEPTH = 4
+_OPENINGS_DEPTH = 8
 
 Policy: TypeAlias = Annotated[
     str, typer.Option("--policy", help="Keys of logs and witnesses, and the quorum (C2SP tlog-policy).")
@@ -82,13 +89,21 @@ def monitor(
         typer.Option(help="A checkpoint that others got: a URL, such as a witness's, or a file (repeatable)."),
     ] = None,
     max_age: Annotated[int, typer.Option(min=1, help="Seconds after which a log without new leaves is silent.")] = 3600,
+    cards: Annotated[
+        Path | None,
+        typer.Option(help="An agent's SD-Cards and the openings of its leaves, from `sdcard agents log-proofs`."),
+    ] = None,
+    known: Annotated[
+        int, typer.Option(min=-1, help="With --cards: leaves up to this number are about what you did.")
+    ] = -1,
     network: Networks = None,
     as_json: AsJson = False,
 ) -> None:
     """Check once that a log only appended since the last run.
 
-    It reports a fork (`log.consistency`), a rollback, two trees of one size (split view) and silence. Exit status 0:
-    none of them; 1: at least one. The checkpoints of a finding are added to a file beside the state: .evidence.
+    It reports a fork (`log.consistency`), a rollback, two trees of one size (split view) and silence; with --cards also
+    SD-Cards without a leaf, and leaves about the agent that are not about its SD-Cards. Exit status 0: none of them; 1:
+    at least one. The checkpoints of a finding are added to a file beside the state: .evidence.
 
     Example: sdcard log monitor https://log.example --policy policy.txt --state-file monitor.json
     """
@@ -98,15 +113,17 @@ def monitor(
     log, watched = LogClient(url, egress), parse_log_policy(read_document(policy, Part.LOG))
     seen = watched.verify(log.checkpoint(), now)
     checking = _Monitoring(log, watched, seen.checkpoint)
-    last, since = _load(state, seen, now)
+    last, since, before = _load(state, seen, now)
     checking.compare("the last run", last)
     for other in compare or ():
         checking.compare(other, _read_other(other, network))
     findings = checking.findings
-    if not findings:
-        write_private_file(state, json.dumps({"checkpoint": str(seen.checkpoint), "since": since}).encode())
-    else:
+    if findings:
         _keep(state, checking.evidence)
+    else:
+        known, findings = _check_cards(cards, log, seen.checkpoint, max(known, before))
+        kept = {"checkpoint": str(seen.checkpoint), "since": since, "known": known}
+        write_private_file(state, json.dumps(kept).encode())
     if now - since > max_age:
         findings.append(
             Finding(Rule.LOG_SILENT, _LOG.within("checkpoint"), f"It has not grown for {now - since:.0f} s.")
@@ -151,17 +168,43 @@ class _Monitoring:
             raise
 
 
-def _load(state: Path, seen: Witnessed, now: Instant) -> tuple[Checkpoint, Instant]:
-    """Return the checkpoint of the last run, and since when the log has its size."""
+def _check_cards(
+    folder: Path | None, log: "LogClient", checkpoint: Checkpoint, known: int
+) -> tuple[int, list[Finding]]:
+    """Compare an agent's SD-Cards and openings with the log.
+
+    Returns: the number of the last leaf that is known now, and the findings.
+    """
+    if folder is None:
+        return known, []
+    if not (folder / OPENINGS).is_file():
+        raise Misuse(f"{folder} has no {OPENINGS}: `sdcard agents log-proofs` writes it")
+    kept: Any = parse_json_object((folder / OPENINGS).read_bytes(), _LOG.within("openings"), _OPENINGS_DEPTH)
+    openings = parse_openings(kept.get("openings"))
+    held = [_read_card(file) for file in sorted(folder.glob("*.sd-card"))]
+    findings = find_unlogged(held, openings, log.nodes(checkpoint.size), checkpoint, known)
+    is_known = not any(one.rule is Rule.LOG_LEAF_UNKNOWN for one in findings)
+    return max([known, *(one.index for one in openings)] if is_known else [known]), findings
+
+
+def _read_card(file: Path) -> LoggedCard:
+    """Read an SD-Card of one's own; it was verified when it was written."""
+    read = read_unverified(lenient_token(file.read_text("utf-8")), DEFAULT_LIMITS)
+    status = parse_status(read.jws.payload["status"]) if "status" in read.jws.payload else None
+    return LoggedCard(file.name, read.sd_jwt.issuer_jwt, None if status is None else (status.uri, status.index))
+
+
+def _load(state: Path, seen: Witnessed, now: Instant) -> tuple[Checkpoint, Instant, int]:
+    """Return the last run's checkpoint, the age of its size, and the last known leaf."""
     newest = max((at for _, at in seen.witnesses), default=now)
     if not state.is_file():
-        return seen.checkpoint, min(newest, now)
+        return seen.checkpoint, min(newest, now), -1
     kept: dict[str, Any] = parse_json_object(state.read_bytes(), _LOG.within("state"), _DEPTH)
     try:
-        last, since = parse_checkpoint(kept["checkpoint"]), float(kept["since"])
+        last, since, known = parse_checkpoint(kept["checkpoint"]), float(kept["since"]), int(kept.get("known", -1))
     except (KeyError, TypeError, ValueError):
         raise Misuse(f"{state} is not a state of `sdcard log monitor`") from None
-    return last, min(since, now) if last.size == seen.checkpoint.size else now
+    return last, min(since, now) if last.size == seen.checkpoint.size else now, known
 
 
 def _read_other(source: str, network: list[str] | None) -> Checkpoint:

@@ -19,6 +19,7 @@ from sdcard.rules import Rule
 
 _Entry = TypeVar("_Entry")
 _log = logging.getLogger(__name__)
+_MOST_PAGES = 10_000
 WARNED_SECONDS = 14 * 86_400
 """The end of a token is logged so long before: SD-Cards are renewed every few days."""
 
@@ -236,6 +237,19 @@ def _finding(one: Any) -> Finding:
     part, *path = as_text(one["where"]).split("/")
     rule = {rule.value: rule for rule in Rule}[as_text(one["rule"])]
     return Finding(rule, Where(Part(part), tuple(path)), as_text(one["hint"]), Level(as_text(one["level"])))
+
+
+def join_openings(fetch: Callable[[int], JsonObject]) -> JsonObject:
+    """Fetch proofs and openings from leaf 0 on, with the openings of all pages."""
+    answer, openings = fetch(0), list[Any]()
+    page = answer
+    with documented():
+        for _ in range(_MOST_PAGES):
+            openings += as_list(page["openings"])
+            if page["next_leaf"] is None:
+                return {**answer, "openings": openings, "next_leaf": None}
+            page = fetch(as_count(page["next_leaf"]))
+    raise Misuse("the registry's openings do not end")
 
 
 def as_text(value: object) -> str:

@@ -26,6 +26,7 @@ from sdcard.io.registry_answers import (
     as_text,
     check_approved,
     documented,
+    join_openings,
     log_left_out,
     log_token_end,
     not_a_registry,
@@ -188,8 +189,9 @@ class Registry:
         return self._call("GET", f"{_agent(agent_id)}/domains", 200)
 
     def log_proofs(self, agent_id: str) -> JsonObject:
-        """``GET /agents/{agent_id}/log-proofs``, with the refusals of ``agent``."""
-        return self._call("GET", f"{_agent(agent_id)}/log-proofs", 200)
+        """All pages of ``GET /agents/{agent_id}/log-proofs``; refusals as ``agent``."""
+        path = f"{_agent(agent_id)}/log-proofs?from_leaf="
+        return join_openings(lambda first: self._call("GET", f"{path}{first}", 200))
 
     def asked(self, agent_id: str) -> Asked:
         """Return the contexts and keys of a renewal, in its order.

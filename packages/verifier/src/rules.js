@@ -114,6 +114,8 @@ export const RULES = {
   "log.rolled-back": {"sentence": "The log shows a smaller tree than before.", "standard": "C2SP tlog-checkpoint"},
   "log.split-view": {"sentence": "The log signed two different trees of one size.", "standard": "C2SP tlog-checkpoint"},
   "log.silent": {"sentence": "The log made no new checkpoint for too long.", "standard": "decision 0048"},
+  "log.card-missing": {"sentence": "An SD-Card of the Holder is not in the log.", "standard": "decision 0048"},
+  "log.leaf-unknown": {"sentence": "The log has a leaf about the agent that its Holder does not know.", "standard": "decision 0048"},
   "log.submission": {"sentence": "The request to a witness does not have the documented shape.", "standard": "C2SP tlog-witness"},
   "log.clock": {"sentence": "The clock of the witness is behind its last cosignature.", "standard": "C2SP tlog-cosignature"},
   "log.tile": {"sentence": "A tile or bundle does not have the documented shape.", "standard": "C2SP tlog-tiles"},

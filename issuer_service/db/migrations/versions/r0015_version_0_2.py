@@ -71,6 +71,7 @@ def _create_log() -> None:
         sa.Column("card", sa.String(64)),
         sa.Column("salt", sa.LargeBinary),
         sa.Column("commitment", sa.LargeBinary),
+        sa.Column("structure", sa.Text),
         sa.PrimaryKeyConstraint("entry", name="pk_log_leaves"),
         sqlite_with_rowid=False,
     )
