@@ -183,7 +183,7 @@ class DelegationTerms:
 
 @dataclass(frozen=True, slots=True)
 class AgentChecks:
-    """Checks of agents beside requests.
+    """Background checks of agents.
 
     Attributes:
         domains: whether control of the hosts of cards is checked.
@@ -229,7 +229,7 @@ class Container:
         trusted_proxies: addresses of proxies whose ``X-Forwarded-For`` is used.
         request_ids: randomness for request ids; separate from ``salts``, which must stay secret.
         catalogue, console: whether ``/catalogue`` and ``/console`` are served.
-        checks: checks of agents beside requests.
+        checks: background checks of agents.
         approval_for: skills whose agents a person has to approve; ``*``: every agent.
         log: how the transparency log is kept; None if this process keeps none.
         renewing: a lock for the renewal of SD-Cards for discovery.
@@ -371,7 +371,7 @@ def _lookups(settings: Settings) -> DomainLookups:
 def _load_signers(file: Path) -> CardSigners:
     signers = load_card_signers(file)
     for finding in KeySet.of(signers.keys).left_out:
-        _log.warning("a key of SDCARD_CARD_SIGNERS is left out: %s", finding)
+        _log.warning("a key of SDCARD_CARD_SIGNERS is ignored: %s", finding)
     return signers
 
 

@@ -68,26 +68,26 @@ class Settings(BaseSettings):
         issuer: Public URL of the registry, the value of ``iss``. Default: host and port, on loopback only.
         database_url: SQLAlchemy URL: `sqlite:///FILE` or `postgresql+asyncpg://…`.
         key_encryption_key: Key that encrypts the registry's keys: 32 random bytes in base64url.
-        key_encryption_key_file: File with that key, mode 0600; created for a new database.
+        key_encryption_key_file: File with the key-encryption key, mode 0600; created for a new database.
         sign_with: ``kid`` of a key that signs SD-Cards in this process instead of the active one, until it is retired.
         pkcs11_module: Shared library of a PKCS#11 token (HSM).
-        pkcs11_token: Label of the token.
-        pkcs11_pin: User PIN of the token.
-        pkcs11_pin_file: File with the PIN, mode 0600.
+        pkcs11_token: Label of the PKCS#11 token.
+        pkcs11_pin: User PIN of the PKCS#11 token.
+        pkcs11_pin_file: File with the PIN of the PKCS#11 token, mode 0600.
         status_ttl_seconds: How long a Verifier may cache a status list.
         status_lifetime_seconds: How long a status list is valid if the registry is unreachable.
         status_period_seconds: Publication period of status lists, at most the TTL; a change waits 10 seconds or more.
-        audit_checkpoints: File for checkpoints of the audit chain. Keep copies that its attackers cannot change.
-        audit_checkpoint_seconds: Interval of checkpoints, if there are new records.
-        audit_restored: Number of the last record that a backup lacks: needed to start with it after a restore.
-        transparency_policy: Witnesses of the transparency log, and the quorum (C2SP tlog-policy). It begins the log.
-        transparency_seconds: Interval of the log's batches.
-        transparency_batch: Leaves of each batch, padding included.
+        audit_checkpoints: File for checkpoints of the audit chain. Keep copies where no attacker can change them.
+        audit_checkpoint_seconds: Interval of audit checkpoints, if there are new audit records.
+        audit_restored: Number of the last audit record that a restored backup lacks; needed to start on that backup.
+        transparency_policy: Witnesses and quorum of the transparency log (C2SP tlog-policy). Setting it begins the log.
+        transparency_seconds: Interval of the batches of the transparency log.
+        transparency_batch: Leaves of each batch of the transparency log, padding included.
         transparency_networks: Private networks in which witnesses may be, such as ``10.0.0.0/8``.
         policy: Disclosure policy, TOML or JSON. Default: the built-in policy.
         card_signers: JWKS file with the keys that are trusted to sign agent cards. Default: no key is trusted.
         profile: Draft version to write: ``sd-card`` or ``agent-sd-jwt-02``.
-        lifetime_days: Minimum lifetime of an SD-Card, and length of the common steps (at most 30 days).
+        lifetime_days: Minimum lifetime of an SD-Card. ``exp`` is a multiple of the lifetime, or of 30 days if shorter.
         proof_of_possession: ``accepted``: proofs of Holder keys are optional; ``demanded``: required.
         subject_per: Scope of ``sub``: ``agent``, as the draft requires; ``context``, pairwise names; or ``card``.
         body_limit: Maximum request body in bytes. Bodies without card and keys: at most 131,072.
@@ -99,22 +99,22 @@ class Settings(BaseSettings):
         trusted_proxies: Addresses and networks of proxies whose ``X-Forwarded-For`` names the client.
         address_requests_per_minute: Limit for an address, except for status lists, keys and health; 0: no limit.
         token_requests_per_minute: Limit for a token; 0: no limit.
-        bad_tokens_per_minute: Limit of invalid tokens (an address) and conflicting ids and keys (a subject); 0: none.
+        bad_tokens_per_minute: Limit of invalid tokens (an address), and of taken ids and keys (a subject); 0: no limit.
         authorization_server: ``iss`` of an identity provider whose JWT access tokens are accepted (RFC 9068).
-        authorization_jwks: Its keys: an https URL, or a JWKS file.
-        authorization_networks: Private networks from which its keys may be fetched, such as ``10.0.0.0/8``.
-        authorization_audience: The registry's name in ``aud`` of its tokens. Default: the registry's public URL.
-        authorization_limits_claim: Claim of its tokens with limits: an object from kind to a list of texts.
-        authorization_limits: Limits of its tokens without that claim, as JSON, or as a table in the file.
+        authorization_jwks: Keys of the identity provider: an https URL, or a JWKS file.
+        authorization_networks: Private networks to fetch the identity provider's keys from, such as ``10.0.0.0/8``.
+        authorization_audience: Required ``aud`` of the identity provider's tokens. Default: the registry's public URL.
+        authorization_limits_claim: Claim that limits a token, such as ``{"agent_id_prefixes": ["team-a-"]}``.
+        authorization_limits: Limits of the identity provider's tokens without that claim: JSON, or a table in the file.
         delegation_seconds: Maximum lifetime of a delegated token.
         delegation_depth: Maximum number of actors in a chain.
         delegation_approval_seconds: Time to approve a sensitive scope and use the approval.
         catalogue: Whether ``GET /catalogue`` lists all agents of *public* to callers without a token.
-        domain_checks: Whether control of the hosts of agents' cards is checked, for the code ``domain``.
-        card_checks: Whether published cards of agents are fetched again and compared with the registered ones.
-        check_seconds: Interval of these checks, and how long a check may be overdue before ``domain`` is lost.
-        check_networks: Private networks in which these checks may connect, such as ``10.0.0.0/8``.
-        check_resolvers: IP addresses of DNS resolvers for TXT records. Default: those of the machine.
+        domain_checks: Whether control of the hosts of agents' cards is checked, for ``domain`` in ``issuer_checks``.
+        card_checks: Whether published cards of agents are fetched and compared with the registered cards.
+        check_seconds: Interval of domain and card checks. ``domain`` is lost if a check is overdue by this time.
+        check_networks: Private networks in which domain and card checks may connect, such as ``10.0.0.0/8``.
+        check_resolvers: IP addresses of DNS resolvers for domain checks. Default: the resolvers of the machine.
         approval_for: Skill ids whose agents a person approves before they get SD-Cards; ``*``: every agent.
         console: Whether the console for people is served at ``/console``.
         metrics_port: Port on 127.0.0.1 for Prometheus (``/metrics``). Default: none.
@@ -279,7 +279,7 @@ def read_configuration(
     except ValidationError as error:
         raise Misuse("; ".join(_faults(error, sources))) from None
     except SettingsError:  # of a variable that is not the JSON that it has to be; the message may quote it
-        raise Misuse("SDCARD_AUTHORIZATION_LIMITS is a JSON object: kind of limit to list of texts") from None
+        raise Misuse('SDCARD_AUTHORIZATION_LIMITS is JSON such as {"agent_id_prefixes": ["team-a-"]}') from None
     known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | _OTHER_VARIABLES
     return Configuration(settings, sources, tuple(sorted(variables.keys() - known)))
 
@@ -310,7 +310,7 @@ def check_fit_to_serve(settings: Settings) -> None:
     """Refuse development secrets in production, and a public development registry.
 
     A registry is for development when its Issuer's URL is on loopback: no other machine can then check its SD-Cards.
-    Keys that stand in public documents are refused everywhere, where the keys are read.
+    Keys from public documents are refused everywhere, where the keys are read.
 
     Raises:
         Misuse: naming the setting.
@@ -321,7 +321,7 @@ def check_fit_to_serve(settings: Settings) -> None:
         return
     for name in filter(is_secret, Settings.model_fields):
         if any(map(_is_placeholder, _secrets(getattr(settings, name)))):
-            raise Misuse(f"{PREFIX}{name.upper()} holds a secret for development; outside of it make one of your own")
+            raise Misuse(f"{PREFIX}{name.upper()} is a secret from examples; a public registry needs one of its own")
 
 
 def nearest(name: str, known: Iterator[str] | list[str]) -> str:

@@ -2,7 +2,7 @@
 
 The sentences are in our own words.
 
-``id | what it demands | rows``: rows of ``pages.answers``, whose answers, places and tests count for the sentence too.
+``id | what it demands | rows``: rows of ``pages.answers``, whose answers, places and tests apply to the sentence too.
 ``id | what it demands | answer | where in the code | test | note`` for a sentence that no row covers. The middle of an
 id is the section. The same tests as for ``pages.answers`` check them.
 """

@@ -24,7 +24,7 @@ from sdcard.verifier import VerifiedCard
 class Required:
     """Claims and skills that a card must show, and checks of its Issuer.
 
-    At least one is required.
+    At least one of the three must be given. A card must meet all that are given.
 
     Attributes:
         claims: each must show something, see ``is_shown``.

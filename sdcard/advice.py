@@ -12,6 +12,7 @@ from sdcard.rules import Rule
 _COPY = "Copy the whole text again, or ask its sender for it; do not edit it."
 _ISSUER = "Tell the Issuer; only a newly issued SD-Card helps."
 _HOLDER = "Tell the Holder; only a new presentation helps."
+_SIGNER = "Tell the signer of this token: for `issuer-jwt` the Issuer, for `kb-jwt` the Holder. Only a new token helps."
 _JSON = "Correct the document at this place; any JSON editor shows it."
 _YAML = "Write it as JSON, or quote the value at this place."
 _SMALLER = "Send a smaller document, or several."
@@ -80,8 +81,8 @@ _ADVICE = {
     Rule.DISCLOSURE_REPEATED: _HOLDER,
     Rule.DISCLOSURE_UNREFERENCED: _COPY,
     Rule.CLAIM_MISSING: "Give an SD-Card of a profile that is accepted here; `sdcard inspect` shows its claims.",
-    Rule.CLAIM_TYPE: _ISSUER,
-    Rule.CLAIM_VALUE: _ISSUER,
+    Rule.CLAIM_TYPE: _SIGNER,
+    Rule.CLAIM_VALUE: _SIGNER,
     Rule.CLAIM_NOT_IN_CLEAR: _ISSUER,
     Rule.EXPIRED: "`sdcard agents renew` gets new SD-Cards; if this one is new, compare the clocks.",
     Rule.NOT_YET_VALID: _CLOCK,
@@ -138,7 +139,7 @@ _ADVICE = {
     Rule.STATUS_SUSPENDED: "Try again when its owner has reinstated it: `sdcard reinstate`.",
     Rule.STATUS_UNAVAILABLE: "Try again later; --network permits a private address, --status-unchecked skips it.",
     Rule.STATUS_LIST_MALFORMED: "Tell the Issuer; nothing else gives the status.",
-    Rule.STATUS_LIST_OTHER: "Give the list whose address stands in the claim `status`; `sdcard inspect` shows it.",
+    Rule.STATUS_LIST_OTHER: "Give the list whose address is in the claim `status`; `sdcard inspect` shows it.",
     Rule.STATUS_LIST_TIME: "Ask for the present list, without a parameter `time`.",
     Rule.LOG_PROOF_MISSING: _LOG,
     Rule.LOG_PROOF: _COPY,
@@ -323,7 +324,7 @@ _OVER_HTTP = {
     Rule.STATUS_REVOKED: "Do not rely on it. Its owner registers the agent again.",
     Rule.STATUS_SUSPENDED: "Try again when its owner has reinstated it.",
     Rule.STATUS_UNAVAILABLE: "Try again later; the status list of the Issuer cannot be fetched.",
-    Rule.STATUS_LIST_OTHER: "Give the list whose address stands in the claim `status`.",
+    Rule.STATUS_LIST_OTHER: "Give the list whose address is in the claim `status`.",
     Rule.FETCH_ADDRESS: "Correct the address; it must be public.",
     Rule.CARD_FORMAT: "Send an A2A, AgentCard or KNO document.",
     **dict.fromkeys((Rule.CARD_MEMBER_TYPE, Rule.CARD_MEMBER_VALUE, Rule.CARD_UNCONVERTIBLE), _FINDINGS),

@@ -237,7 +237,7 @@ class DpopServer:
         made = self.nonces.issue(now)
         challenge = await made if isawaitable(made) else made
         if challenge.audience != self.url:
-            raise Misuse("the nonces are of another server: give their record this URL as audience")
+            raise Misuse(f"the record of nonces has the audience {challenge.audience}; make it with {self.url}")
         raise NonceNeeded(challenge.nonce)
 
 

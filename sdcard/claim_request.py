@@ -38,10 +38,10 @@ class ClaimRequest:
 
     @classmethod
     def of(cls, *texts: str) -> "ClaimRequest":
-        """Make a request from texts of the caller.
+        """Make a request from claim paths of the caller.
 
         Raises:
-            Misuse: for a malformed path, or for too many or too long texts.
+            Misuse: for a malformed path, or for too many or too long paths.
         """
         try:
             return cls.parse(texts, CALLERS)
@@ -50,11 +50,11 @@ class ClaimRequest:
 
     @classmethod
     def parse(cls, texts: Sequence[object], where: Where) -> "ClaimRequest":
-        """Parse the texts of a challenge.
+        """Parse the requested claim paths of a challenge.
 
         Raises:
-            Refused: ``challenge.malformed`` for too many texts, or a text that is too long, repeated or has an index;
-                ``path.malformed``.
+            Refused: ``challenge.malformed`` for too many paths, or a path that is too long, is repeated or contains an
+                array index; ``path.malformed``.
         """
         entries = tuple(_parse_entry(text, where.within(number)) for number, text in enumerate(texts))
         problem = _problem(entries)

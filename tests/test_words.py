@@ -22,6 +22,9 @@ BANNED = (
     "that alone",
     "carried as it is",
     "as it is[.,;:)]",
+    "beside requests",
+    "(backup|it) forgot",
+    "counts? for (the|this)",
 )
 """Phrases of a private dialect, as patterns. A space is any white space, also across lines of a comment."""
 PHRASE = re.compile(

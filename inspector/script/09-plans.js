@@ -88,7 +88,7 @@ function planDisclosure(document, format, policy, context, profile, agreement) {
   for (const name of [...clear].filter((one) => document.has(one)).sort()) {
     const { row } = grant.decide([name]);
     if (row && row.path.segments.length > 0 && row.treatment === "withheld") {
-      throw new Refused("disclose.beyond-ceiling", "policy", `The context ${context} must not show ${name}, which the format or profile always shows.`);
+      throw new Refused("disclose.beyond-ceiling", "policy", `The policy withholds ${name} in the context ${context}, but every such SD-Card shows it.`);
     }
   }
   return new Planner(format, document, grant, clear).object(document, [], false);

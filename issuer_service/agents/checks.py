@@ -1,4 +1,4 @@
-"""Checks of agents beside requests: domain control and published cards.
+"""Background checks of agents: domain control and published cards.
 
 - An issuance schedules a check, and reads the result of the last one. No request waits for a look-up.
 - A check is repeated when the published card expires from caches, at least every ``seconds``, so also before a renewal.

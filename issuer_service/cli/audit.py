@@ -104,7 +104,7 @@ def export(
 ) -> None:
     """Print audit records as JSON Lines; only a complete export can be verified.
 
-    Exit status 1: a record cannot be read and is left out.
+    Exit status 1: a record cannot be read and is skipped.
 
     Example: sdcard audit export --agent-id georoute --since 2026-01-31T00:00:00Z
     """
@@ -133,8 +133,8 @@ def list_records(
 ) -> None:
     """List who did what, a line for each audit record.
 
-    A record names the subject, not its token. Nothing is verified. Exit status 1: a record cannot be read and is left
-    out.
+    A record names the subject, not its token. Nothing is verified. Exit status 1: a record cannot be read and is
+    skipped.
 
     Example: sdcard audit list --subject team-a --since 2026-01-31T00:00:00Z
     """
@@ -300,7 +300,10 @@ def verify_export(file: Path, checkpoints: Sequence[Checkpoint]) -> Verdict:
 
 
 def read_lines(file: BinaryIO, most: int) -> Iterator[bytes]:
-    """Read the lines that are not empty; the rest of a long line is another one."""
+    """Yield the lines that are not empty.
+
+    A line of more than ``most`` bytes is split: its rest is yielded as the next line.
+    """
     while line := file.readline(most + 1):
         if line.strip():
             yield lenient_document(line)

@@ -138,7 +138,7 @@ def import_file(
 ) -> None:
     """Register the agents of a file without proof of their keys.
 
-    You vouch for the file. Agents that are registered already are left out, so the command can be repeated. Exit status
+    You vouch for the file. Agents that are registered already are skipped, so the command can be repeated. Exit status
     1: a line was refused.
 
     Example: sdcard registry import agents.jsonl --subject team-a --context public --context internal

@@ -156,7 +156,7 @@ async def style() -> Response:
 
 @router.get("")
 async def home(session: FromSession) -> Response:
-    """The first page that the token is for."""
+    """Redirect to the first page of the console that the token's scopes permit."""
     return see_other(next((path for scope, path in _HOMES.items() if session.may(scope)), "/console/session"))
 
 

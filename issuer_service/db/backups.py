@@ -121,14 +121,17 @@ def _sync(path: Path) -> None:
 # -- Detection of a restored backup by checkpoints --------------------------------------------------------------------
 # The database is older than the checkpoints beside it.
 #
-# A restored backup has forgotten revocations, used nonces and issued cards. So a registry does not start on it unless
-# the operator names the last record that is lost (``SDCARD_AUDIT_RESTORED``).
+# A restored backup lacks the latest revocations, used nonces and issued cards. So a registry does not start on it
+# unless the operator names the last record that is lost (``SDCARD_AUDIT_RESTORED``).
 
 _log = logging.getLogger(__name__)
 
 _WHERE = Where(Part.AUDIT)
 _DEPTH = 4
-_TOLD = "If a backup was put back on purpose, revoke again what it forgot, and set SDCARD_AUDIT_RESTORED={}."
+_TOLD = (
+    "If you restored a backup on purpose, repeat the revocations and removals that were made after the backup (`sdcard "
+    "audit list` on the lost database shows them), and set SDCARD_AUDIT_RESTORED={}."
+)
 
 
 async def check_not_older(database: Database, file: Path, restored: int | None) -> None:
@@ -137,13 +140,14 @@ async def check_not_older(database: Database, file: Path, restored: int | None) 
     The last record suffices, because the chain leads from it to all records before. `sdcard audit verify` checks all.
 
     Args:
-        file: the checkpoints; without it nothing is vouched for.
-        restored: the last record that a restored backup lacks. Checkpoints up to the last one of this record are left
-            out.
+        file: the checkpoints; if the file is missing, nothing is checked.
+        restored: the last record that a restored backup lacks. All checkpoints up to and including the last that names
+            this record are skipped.
 
     Raises:
-        Refused: ``audit.rolled-back`` when the database ends before, or has not the key that signed the checkpoint;
-            ``audit.checkpoint-differs`` when it has another record there; ``store.unavailable``.
+        Refused: ``audit.rolled-back`` when the chain ends before the record of the checkpoint, or the database lacks
+            the key that signed the checkpoint; ``audit.checkpoint-differs`` when the chain has another record there;
+            ``store.unavailable``.
         OSError: when the file cannot be read.
     """
     lines = await asyncio.to_thread(_read, file)

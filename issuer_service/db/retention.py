@@ -185,7 +185,7 @@ KEPT_OTHERWISE: Mapping[str, str] = {
     "discovery_cards": "until the agent registers again or is deleted",
     "discovery_postings": "until the agent registers again or is deleted",
     "agent_checks": "until the agent is deleted",
-    "domain_proofs": "until the agent is deleted, or proves nothing",
+    "domain_proofs": "until the agent is deleted, or a check proves no host of it",
     "registry_keys": "for ever: an old signature can be attributed",
     "secrets": "for ever: two rows",
     "log_leaves": "for ever; the salts until the agent is deleted",

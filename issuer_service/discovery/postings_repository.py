@@ -127,7 +127,10 @@ def change_statuses(connection: Connection, change: StatusChangeRow) -> int:
 
 
 def sources(connection: Connection, positions: Sequence[int]) -> list[SourceRow]:
-    """Read the sources of SD-Cards."""
+    """Read what the SD-Cards at these positions are issued from.
+
+    It is the agent with its card, the context, the partner and the Holder key.
+    """
     asked = (
         select(
             discovery_cards.c.position,

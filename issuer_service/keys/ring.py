@@ -284,9 +284,9 @@ class KeyRing:
             try:
                 key = self._opened[row.kid, row.use] = self._vault.open(row)
             except (Misuse, Refused) as error:
-                _log.error("the key %s is left out: %s", row.kid, error)
+                _log.error("the key %s is ignored: %s", row.kid, error)
             except (LookupError, TypeError, ValueError) as error:  # a row that nothing of ours wrote
-                _log.error("the key %s is left out: %s", row.kid, type(error).__name__)
+                _log.error("the key %s is ignored: %s", row.kid, type(error).__name__)
         return key
 
 

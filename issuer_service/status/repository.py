@@ -325,12 +325,14 @@ def _set_statuses(
 
 
 async def read_status_list(database: Database, list_id: str, instant: int, latest: int) -> dict[int, int]:
-    """Return a list from an instant on: index → status, of entries that are not VALID.
+    """Return a list as it is published at an instant.
+
+    The result is index → status of each entry that is not VALID.
 
     Args:
         instant: Unix seconds.
-        latest: the latest instant at which a change made by now can become public. A later one was written by a clock
-            that was ahead, and is public at once.
+        latest: the latest publication time of a change that was made by now. A change with a later publication time was
+            written by a clock that was ahead; it is published now.
     """
     found = await database.read(lambda connection: _shown(connection, list_id, instant))
     if any(public_at > latest for _, _, public_at in found if public_at is not None):

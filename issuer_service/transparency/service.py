@@ -1,4 +1,4 @@
-"""Batches and checkpoints of the registry's transparency log, beside requests.
+"""Batches and checkpoints of the registry's transparency log, in the background.
 
 Every process runs the work. The one that appends the batch of an instant signs its checkpoint and has the witnesses
 cosign it. A process that is killed in between leaves a whole batch, and the next batch's checkpoint covers it.

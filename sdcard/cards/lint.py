@@ -129,7 +129,10 @@ def _may_be_suspicious(names: str) -> bool:
 
 
 def _is_reported_elsewhere(value: str) -> bool:
-    """Whether the value is a placeholder, or reported as a text."""
+    """Whether no finding is due here.
+
+    The value is a placeholder, or ``_suspicious_text`` reports it.
+    """
     return bool(_PLACEHOLDER.match(value)) or holds_secret(value)
 
 

@@ -129,7 +129,8 @@ def _add_keys(contexts: list[dict[str, Any]], given: Sequence[str]) -> list[Sign
             own = [number for number, owners in enumerate(of_files.values()) if one["context"] in owners]
             one["keys"] = own or [number for number, owners in enumerate(of_files.values()) if None in owners]
             if not one["keys"]:
-                raise Misuse(f"--key gives none for the context {printable(one['context'])}")
+                context = printable(one["context"])
+                raise Misuse(f"no --key is for the context {context}: add --key {context}=FILE")
     return [load_signer(Path(file)) for file in of_files]
 
 
@@ -370,7 +371,7 @@ def delete(
 
     Example: sdcard agents delete georoute --registry https://registry.example
     """
-    confirm(f"This revokes all SD-Cards of {agent} for ever, and the registry forgets its card.", yes)
+    confirm(f"This revokes all SD-Cards of {agent} for ever, and the registry deletes its card.", yes)
     revoked = connect(registry, token_file).delete(agent)
     document = {"agent_id": agent, "deleted": True, "revoked": revoked}
     print_result(as_json, document, f"deleted {agent}: {revoked} SD-Cards revoked")

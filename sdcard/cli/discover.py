@@ -89,7 +89,7 @@ def discover(
 ) -> None:
     """Find agents and verify their SD-Cards.
 
-    Exit status 1: some of them do not verify, and are left out.
+    Exit status 1: at least one SD-Card does not verify. Its agent is not listed.
     """
     from sdcard.io.registry_client import Registry
 
@@ -142,7 +142,7 @@ def make_query(**criteria: Any) -> JsonObject:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The agents of a page whose SD-Cards verified, and why others are left out."""
+    """Agents of a page whose SD-Cards verified, and why others are not listed."""
 
     cards: tuple[tuple["FoundAgent", VerifiedCard], ...]
     left_out: tuple[Finding, ...]

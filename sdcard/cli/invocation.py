@@ -22,7 +22,7 @@ PROFILE_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "trust": ("trust",),
     "trust_signer": ("trust",),
 }
-"""Option that a profile can set → it counts for commands that have one of these options too."""
+"""Option that a client profile can set → it applies to commands that have one of these options too."""
 _NO_PROFILE = {"mcp"}
 """Commands whose options decide what a stranger can reach."""
 _MOST_BYTES = 65_536
@@ -84,7 +84,7 @@ def _check_streams(command: Any, given: Mapping[str, Any]) -> None:
 
 
 def _defaults(command: Any) -> dict[str, Any]:
-    """Return the values of the profile that count for this command."""
+    """Return the options of the client profile that apply to this command."""
     names = {one.name for one in command.params if one.param_type_name == "option"}
     wanted = {name for name, beside in PROFILE_OPTIONS.items() if name in names and names.intersection(beside)}
     if not wanted or command.name in _NO_PROFILE:

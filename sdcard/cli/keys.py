@@ -168,16 +168,16 @@ def show(
 def read_trust(file: Path, signer: Path | None, now: Instant) -> TrustedIssuers:
     """Read the trusted Issuers of a file, and report unusable entries.
 
-    With a signer, only signed lists count.
+    With a signer, only signed lists are accepted.
     """
     data = read_bytes(str(file), Part.TRUST)
     text = decode_token(data, Where(Part.TRUST))
     if signer is None:
         if not text.startswith("{") and text.count(".") == 2:
-            raise Misuse(f"{file} is a trust list: say with --trust-signer whose")
+            raise Misuse(f"{file} is a signed trust list: give the key of its signer with --trust-signer FILE")
         issuers = parse_trusted_issuers(data)
     elif text.startswith("{"):
-        raise Misuse(f"{file} is not signed; without --trust-signer it is taken as it is")
+        raise Misuse(f"{file} is not signed: omit --trust-signer to trust the unsigned file")
     else:
         from sdcard.io.key_files import load_key_set
 

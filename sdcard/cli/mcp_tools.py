@@ -393,6 +393,6 @@ class DiscoveryTools:
             not_known=[
                 f"whether the sender is the agent: {UNBOUND.reason}",
                 f"whether an SD-Card was revoked since: {UNCHECKED.reason}",
-                *(f"an agent that is left out: {one}" for one in page.left_out),
+                *(f"an agent that is not listed: {one}" for one in page.left_out),
             ],
         )

@@ -137,7 +137,7 @@ def describe_refusal(refusal: Refused, most: int | None = None) -> dict[str, Any
 def show_left_out(findings: Sequence[Finding]) -> None:
     """Report on standard error which members of a set are not used, and why."""
     for finding in findings:
-        sys.stderr.write(printable(f"Left out: {finding}") + "\n")
+        sys.stderr.write(printable(f"Ignored: {finding}") + "\n")
 
 
 def show_refusal(refusal: Refused, as_json: bool) -> None:

@@ -299,7 +299,7 @@ class CardFolder:
             try:
                 cards[file.stem] = self._logged(file, self._accept(lenient_token(file.read_text("utf-8")), issuers))
             except Refused as refusal:
-                _log.warning("%s is left out: %s", file.name, refusal)
+                _log.warning("%s is ignored: %s", file.name, refusal)
         return cards
 
     def _logged(self, file: Path, held: HeldSdCard) -> HeldSdCard:
@@ -308,7 +308,7 @@ class CardFolder:
         try:
             return with_log_proof(held, beside.read_text("utf-8")) if beside.is_file() else held
         except (Refused, UnicodeDecodeError) as fault:
-            _log.warning("%s is left out: %s", beside.name, fault)
+            _log.warning("%s is ignored: %s", beside.name, fault)
             return held
 
     def renew(self, is_due: Callable[[Mapping[str, HeldSdCard]], bool]) -> Mapping[str, HeldSdCard]:

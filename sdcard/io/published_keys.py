@@ -203,7 +203,7 @@ def _take(one: _OneUse, result: _Found, kid: object, now: Instant, issuer: str) 
         return
     if found is not None:
         for finding in found.left_out if found.left_out != one.keys.left_out else ():
-            _log.warning("a key of the Issuer %s is left out: %s", issuer, finding)
+            _log.warning("a key of the Issuer %s is ignored: %s", issuer, finding)
         one.keys = found
     one.schedule = one.schedule.after_success(kid is None or one.knows(kid), now, result.max_age)
 
@@ -325,7 +325,7 @@ class ServerKeys:
             data, max_age = (loaded.data, loaded.max_age) if isinstance(loaded, Fetched) else (loaded, None)
             keys = parse_server_keys(data)
             for finding in keys.left_out if keys.left_out != self._keys.left_out else ():
-                _log.warning("a key of the authorization server is left out: %s", finding)
+                _log.warning("a key of the authorization server is ignored: %s", finding)
             self._keys = keys
             self._schedule = self._schedule.after_success(self._knows(kid), now, max_age)
         except (OSError, Refused) as error:

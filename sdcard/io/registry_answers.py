@@ -230,7 +230,7 @@ def log_token_end(agent: JsonObject) -> None:
 
 def log_left_out(place: str) -> None:
     """Log the place of a malformed entry."""
-    _log.warning("an entry of the registry's response is malformed and left out: %s", place)
+    _log.warning("an entry of the registry's response is malformed and ignored: %s", place)
 
 
 def _finding(one: Any) -> Finding:

@@ -237,7 +237,7 @@ class Registry:
         document: JsonObject = {"issuers": {expected: jwks}}
         issuers = read_trusted_issuers(document)
         for finding in issuers.left_out:
-            _log.warning("a key of the registry is left out: %s", finding)
+            _log.warning("a key of the registry is ignored: %s", finding)
         return issuers, document
 
     def discover(self, query: JsonObject, context: str, max_results: int, cursor: str | None = None) -> Discovered:

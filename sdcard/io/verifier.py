@@ -123,7 +123,7 @@ def read_trust_file(path: str | Path) -> TrustedIssuers:
     """
     issuers = parse_trusted_issuers(Path(path).read_bytes())
     for finding in issuers.left_out:
-        _log.warning("an entry of the trust document is left out: %s", finding)
+        _log.warning("an entry of the trust document is ignored: %s", finding)
     return issuers
 
 

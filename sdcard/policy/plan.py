@@ -113,7 +113,7 @@ def _check_clear(clear: set[str], rules: ContextRules, where: Where) -> None:
     start = rules.start()
     for name in sorted(clear):
         if rules.withholds_by_name(start.into(name)):
-            hint = f"The context {rules.context} must not show {name}, which the format or profile always shows."
+            hint = f"The policy withholds {name} in the context {rules.context}, but every such SD-Card shows it."
             raise Refused(Rule.DISCLOSE_BEYOND_CEILING, where, hint)
 
 

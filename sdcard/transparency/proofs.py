@@ -119,7 +119,7 @@ class InLog:
 
     def __post_init__(self) -> None:
         if not isinstance(self.policy, LogPolicy):
-            raise Misuse("a log is trusted by a LogPolicy")
+            raise Misuse("`policy` must be a LogPolicy; parse_log_policy makes one")
 
 
 @dataclass(frozen=True, slots=True)

@@ -346,7 +346,8 @@ async def _answer_of(answer: T | Awaitable[T]) -> T:
 def request_line(scope: Scope) -> tuple[str, str]:
     """Method and path of a request, as they were sent, without the query.
 
-    The method is in upper case, as ASGI has it, so that none is the name of an A2A operation.
+    The method is in upper case, as in ASGI. So no HTTP method equals the name of an A2A operation such as
+    ``SendMessage``.
     """
     path: bytes = scope.get("raw_path") or scope["path"].encode()
     return scope["method"].upper(), path.decode("latin-1")

@@ -115,7 +115,7 @@ def test_nonces_of_others_and_old_ones_are_refused_and_a_new_one_comes() -> None
     for wrong in (nonce_of(server()), presentation.issue(NOW).nonce, own.issue(NOW - 301).nonce, "", " ", "x" * 999):
         assert nonce_of(one, proof(wrong)) != wrong
     later = server("https://agent.example/", nonces=MemoryChallengeRecord("https://x.example", RecordingSalts("n")))
-    with pytest.raises(Misuse, match="another server"):
+    with pytest.raises(Misuse, match=r"has the audience https://x\.example; make it with https://agent\.example/"):
         check(later, proof(None))
 
 

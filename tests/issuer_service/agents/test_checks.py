@@ -1,4 +1,4 @@
-"""Agents are checked beside requests, by hosts and resolvers that answer well, badly or not at all."""
+"""Agents are checked in the background, with hosts and resolvers that answer well, badly or not at all."""
 
 import asyncio
 import json

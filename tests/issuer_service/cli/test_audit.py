@@ -218,7 +218,7 @@ def test_an_export_leaves_out_and_names_a_record_that_cannot_be_read(sdcard: Sdc
 
     assert ran.status == 1
     assert [json.loads(line)["sequence"] for line in ran.out.splitlines()] == [1, 3]
-    assert "Left out: audit.record-malformed at audit/2" in ran.err
+    assert "Ignored: audit.record-malformed at audit/2" in ran.err
 
 
 def test_a_checkpoint_that_cannot_be_relied_on_is_refused(sdcard: Sdcard, recorded: Desk) -> None:

@@ -78,7 +78,7 @@ def test_a_secret_for_development_stops_a_registry_that_others_use(
 
     ran = sdcard("serve", "--issuer", "https://registry.example")
 
-    assert (ran.status, "SDCARD_DATABASE_URL holds a secret for development" in ran.err) == (2, True)
+    assert (ran.status, "SDCARD_DATABASE_URL is a secret from examples" in ran.err) == (2, True)
     assert list(Path().iterdir()) == []
 
 

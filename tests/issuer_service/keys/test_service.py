@@ -461,7 +461,7 @@ def test_a_key_that_an_attacker_put_into_the_database_is_not_published(
     with desk.open() as registry:
         assert published(registry) == [desk.signer.public_key.thumbprint]
         assert card_of(registry)
-    assert caplog.text.count(" is left out: ") == 3
+    assert caplog.text.count(" is ignored: ") == 3
 
 
 @pytest.mark.parametrize("spoilt", ["use = 'cooking'", "public_jwk = '['", "public_jwk = '5'", "created_at = 'abc'"])

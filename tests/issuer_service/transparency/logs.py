@@ -36,7 +36,7 @@ def begin(desk: Desk) -> None:
 
 
 def grow(desk: Desk, terms: LogTerms = TERMS, seconds: int = 60, processes: int = 1) -> None:
-    """Let time pass, and do the work beside requests once, in so many processes at a time."""
+    """Let time pass, and do the background work once, in so many processes at a time."""
     desk.clock.advance(seconds)
 
     async def work() -> None:

@@ -73,7 +73,10 @@ def test_a_context_may_have_a_key_of_its_own(sdcard: Sdcard, registry: tuple[str
     assert sdcard("keys", "new", "c.jwk").status == 0
     one = sdcard("agents", "change-keys", "own", *registry, "--key", "c.jwk", "--out", "own", "--yes")
     assert (one.status, "name all 2, in their order" in one.err) == (2, True)
-    for wrong, said in ((("federation=b.jwk",), "federation"), (("public=a.jwk",), "none for the context internal")):
+    for wrong, said in (
+        (("federation=b.jwk",), "federation"),
+        (("public=a.jwk",), "no --key is for the context internal"),
+    ):
         ran = sdcard("register", CARD, *registry, *asked, *(part for one in wrong for part in ("--key", one)))
         assert (ran.status, said in ran.err) == (2, True), ran
 

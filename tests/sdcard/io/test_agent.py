@@ -388,7 +388,7 @@ def test_a_proof_beside_a_card_is_presented_and_another_is_left_out(
     challenge = asking.challenge()
     card = asking.verify(agent.present(challenge, audience=AUDIENCE, context="internal"), challenge)
     assert isinstance(card.log, Inclusion)
-    assert "public.tlog-proof is left out" in caplog.text
+    assert "public.tlog-proof is ignored" in caplog.text
     (cards / "internal.tlog-proof").write_text(str(proof("a.b.c", *witnesses)), encoding="utf-8")
     challenge, outdated = asking.challenge(), Agent.from_folder(cards)
     with pytest.raises(Refused) as refusal:

@@ -441,7 +441,7 @@ def test_a_key_that_is_left_out_is_in_the_log_once(
     keys = IssuerKeys(listed(publisher, OLD), REACH)
     for seconds in (0, FRESH_SECONDS, 2 * FRESH_SECONDS):
         assert verify(world, keys, issued(world, publisher.issuer, NEW), seconds) == publisher.issuer
-    (line,) = [record.message for record in caplog.records if "left out" in record.message]
+    (line,) = [record.message for record in caplog.records if "is ignored" in record.message]
     assert "key.malformed at fetched/keys/1/x" in line
 
 
