@@ -14,6 +14,7 @@ from sdcard.io.system import SystemClock
 
 if TYPE_CHECKING:
     from issuer_service.reviews.records import ReviewState
+    from issuer_service.reviews.schemas import ReviewedContext
 
 ReviewId = Annotated[str, typer.Argument(help="Which one; `sdcard reviews list` shows them.")]
 By = Annotated[str, typer.Option(help="Who decides: not the owner, and no party of a grant to or from the agent.")]
@@ -57,7 +58,7 @@ def show(
 ) -> None:
     """Show what an approval would cover.
 
-    That is the card, its hosts and the keys. Example: sdcard reviews show 7f1c0d4e
+    That is the card, its hosts, and the keys of each context. Example: sdcard reviews show 7f1c0d4e
     """
     from issuer_service.reviews.service import find_waiting
 
@@ -71,10 +72,14 @@ def show(
         f"agent:    {shown.agent_id}, {shown.card_format}, asked by {shown.owner}",
         f"changes:  {changes}" if shown.is_registered else "changes:  everything: the agent is not registered",
         f"hosts:    {', '.join(shown.hosts) or 'none'}",
-        f"keys:     {', '.join(shown.key_thumbprints)}",
+        *(f"key:      {key.thumbprint} for {', '.join(map(_named, key.contexts))}" for key in shown.keys),
         "card:",
         *json.dumps(shown.card, ensure_ascii=False, indent=2).split("\n"),
     )
+
+
+def _named(context: "ReviewedContext") -> str:
+    return context.context if context.partner is None else f"{context.context} ({context.partner})"
 
 
 @reviews.command("approve")

@@ -8,11 +8,13 @@
 
 import hashlib
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any, NamedTuple
 
 from issuer_service.agents.records import RegistrationRow
+from issuer_service.discovery.records import Audience
 from sdcard.cards.model import Card, Fact
 from sdcard.issuer import DAY
 from sdcard.paths import value_at
@@ -40,6 +42,13 @@ class ReviewState(StrEnum):
     """The owner asked for something else, or the agent is registered otherwise."""
 
 
+class ReviewedKey(NamedTuple):
+    """A Holder key, by its thumbprint, and the contexts whose SD-Cards are bound to it."""
+
+    thumbprint: str
+    contexts: tuple[Audience, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class ReviewRow:
     """A request for approval.
@@ -49,7 +58,7 @@ class ReviewRow:
         subject: the owner, who asked.
         agent_id: the agent.
         card_format, card: its card document as JSON text; empty once the approval is in force or has ended.
-        keys: thumbprints of the Holder keys, sorted.
+        keys: the Holder keys with their contexts, sorted.
         state: its state.
         reason: why it was rejected.
         decided_by: who approved or rejected it.
@@ -61,7 +70,7 @@ class ReviewRow:
     agent_id: str
     card_format: str
     card: str = field(repr=False)
-    keys: tuple[str, ...]
+    keys: tuple[ReviewedKey, ...]
     state: ReviewState
     reason: str
     decided_by: str
@@ -112,8 +121,24 @@ def needs_approval(approval_for: Collection[str], card: Card) -> bool:
 def covers_of(new: RegistrationRow) -> str:
     """Digest of everything that an approval covers.
 
-    It covers the owner, the agent, the whole card with its skills and hosts, and the Holder keys.
+    It covers the owner, the agent, the whole card with its skills and hosts, and the Holder keys of each context.
     """
-    keys = sorted(key.thumbprint for key in new.keys)
-    covered = [new.subject, new.agent_id, new.card_format, new.content, keys]
+    covered = [new.subject, new.agent_id, new.card_format, new.content, keys_asked(new)]
     return hashlib.sha256(json.dumps(covered).encode()).hexdigest()
+
+
+def keys_asked(new: RegistrationRow) -> tuple[ReviewedKey, ...]:
+    """Return the Holder keys of a registration, with their contexts."""
+    return keys_by_context([key.thumbprint for key in new.keys], json.loads(new.asked).get("disclosure_contexts", ()))
+
+
+def keys_by_context(thumbprints: Sequence[str], contexts: Sequence[Mapping[str, Any]]) -> tuple[ReviewedKey, ...]:
+    """Assign keys to contexts as a registration asks; sorted, since the order of the request means nothing."""
+    every = range(len(thumbprints))
+    asked = [(Audience(one["context"], one.get("partner", "")), one.get("keys", every)) for one in contexts]
+    return tuple(
+        sorted(
+            ReviewedKey(thumbprint, tuple(sorted(audience for audience, places in asked if place in places)))
+            for place, thumbprint in enumerate(thumbprints)
+        )
+    )

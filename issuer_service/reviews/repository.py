@@ -16,7 +16,15 @@ from issuer_service.db.pairwise import find_own_name
 from issuer_service.db.tables import agents, batches, cards, grants, remembered, reviews, tokens
 from issuer_service.db.values import Read, as_stored, in_force, read_page, read_row
 from issuer_service.delegation.chain_repository import AGENT, profits
-from issuer_service.reviews.records import MOST_OPEN, OPEN_SECONDS, ReviewDecision, ReviewRow, ReviewState, covers_of
+from issuer_service.reviews.records import (
+    MOST_OPEN,
+    OPEN_SECONDS,
+    ReviewDecision,
+    ReviewRow,
+    ReviewState,
+    covers_of,
+    keys_asked,
+)
 from sdcard.errors import Part, Refused, Where
 from sdcard.issuer_checks import IssuerCheck
 from sdcard.oauth import EXTERNAL
@@ -79,7 +87,7 @@ def add(connection: Connection, new: RegistrationRow, review_id: str) -> ReviewR
         "agent_id": new.agent_id,
         "card_format": new.card_format,
         "card": new.card,
-        "keys": sorted(key.thumbprint for key in new.keys),
+        "keys": keys_asked(new),
         "state": ReviewState.PENDING.value,
         "reason": "",
         "decided_by": "",

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from issuer_service.agents.schemas import REQUEST, Section
-from issuer_service.reviews.records import ReviewRow
+from issuer_service.reviews.records import ReviewedKey, ReviewRow
 from sdcard.errors import Refused
 from sdcard.rules import Rule
 
@@ -20,6 +20,20 @@ class Rejection(Section):
     reason: str = Field(min_length=1, max_length=MOST_REASON, description="Printable, on one line.")
 
 
+class ReviewedContext(BaseModel):
+    """A disclosure context of a registration."""
+
+    context: str
+    partner: str | None = Field(description="For `federation` alone.")
+
+
+class ReviewedKeyShown(BaseModel):
+    """A Holder key of a registration."""
+
+    thumbprint: str = Field(description="RFC 7638, SHA-256.")
+    contexts: list[ReviewedContext] = Field(description="Whose SD-Cards are bound to the key.")
+
+
 class ReviewInList(BaseModel):
     """A request for approval of a registration."""
 
@@ -27,7 +41,7 @@ class ReviewInList(BaseModel):
     owner: str = Field(description="The subject that asked.")
     agent_id: str
     card_format: str
-    key_thumbprints: list[str] = Field(description="Of the Holder keys.")
+    keys: list[ReviewedKeyShown] = Field(description="The Holder keys, each with its contexts.")
     state: str = Field(description="`pending`, `approved` or `rejected`.")
     reason: str = Field(description="Why it was rejected; else empty.")
     asked_at: int
@@ -41,7 +55,8 @@ class ReviewShown(ReviewInList):
     card: dict[str, Any]
     is_registered: bool = Field(description="Whether the agent is registered already, and would change.")
     changes: list[str] = Field(
-        description="What differs from the present registration: members of the card, and `public_keys`."
+        description="What differs from the present registration: members of the card, `public_keys`, and "
+        "`disclosure_contexts` if a context has other keys."
     )
 
 
@@ -72,12 +87,17 @@ def in_list(row: ReviewRow) -> ReviewInList:
         owner=row.subject,
         agent_id=row.agent_id,
         card_format=row.card_format,
-        key_thumbprints=list(row.keys),
+        keys=[_key_shown(one) for one in row.keys],
         state=row.state.value,
         reason=row.reason,
         asked_at=row.asked_at,
         expires_at=row.expires_at,
     )
+
+
+def _key_shown(key: ReviewedKey) -> ReviewedKeyShown:
+    contexts = [ReviewedContext(context=one.context, partner=one.partner or None) for one in key.contexts]
+    return ReviewedKeyShown(thumbprint=key.thumbprint, contexts=contexts)
 
 
 def waiting_answer(row: ReviewRow) -> WaitingForApproval:

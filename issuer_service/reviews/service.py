@@ -4,7 +4,7 @@ A registration asks: ``agents/registration.py``.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from issuer_service.access import Caller
@@ -13,7 +13,7 @@ from issuer_service.container import Container
 from issuer_service.delegation.schemas import HANDLE
 from issuer_service.delegation.service import MOST_LISTED, check_unlimited, cursor_after, read_cursor
 from issuer_service.reviews import repository
-from issuer_service.reviews.records import ReviewDecision, ReviewRow, ReviewState
+from issuer_service.reviews.records import ReviewDecision, ReviewedKey, ReviewRow, ReviewState, keys_by_context
 from issuer_service.reviews.schemas import ReviewInList, ReviewList, ReviewShown, check_reason, in_list
 from sdcard.cards.detect import KNOWN_FORMATS
 from sdcard.cards.model import Card
@@ -55,13 +55,13 @@ async def find_waiting(database: Database, review_id: str, now: int) -> ReviewSh
         raise Refused(Rule.APPROVAL_DECIDED, REQUEST.within("review_id"))
     review, card, asked = found
     document = _parse(review.card)
-    registered = None if card is None or asked is None else (_parse(card), _thumbprints(asked))
+    registered = None if card is None or asked is None else (_parse(card), _keys(_parse(asked)))
     return ReviewShown(
         **in_list(review).model_dump(),
         hosts=list(find_hosts(Card(KNOWN_FORMATS[review.card_format], document)).names),
         card=document,
         is_registered=card is not None,
-        changes=[] if registered is None else _changes(review, document, *registered),
+        changes=[] if registered is None else [*_changes(review, document, *registered)],
     )
 
 
@@ -69,16 +69,21 @@ def _parse(text: str) -> JsonObject:
     return parse_json_object(text.encode(), _CARD, DEFAULT_LIMITS.json_depth)
 
 
-def _thumbprints(asked: str) -> list[str]:
-    keys: Any = _parse(asked)["public_keys"]
-    return sorted(parse_public_jwk(one, Where(Part.KEY)).thumbprint for one in keys)
+def _keys(asked: Any) -> tuple[ReviewedKey, ...]:
+    thumbprints = [parse_public_jwk(one, Where(Part.KEY)).thumbprint for one in asked["public_keys"]]
+    return keys_by_context(thumbprints, asked["disclosure_contexts"])
 
 
-def _changes(review: ReviewRow, document: JsonObject, before: JsonObject, keys: Sequence[str]) -> list[str]:
+def _changes(review: ReviewRow, document: JsonObject, before: JsonObject, keys: Sequence[ReviewedKey]) -> Iterator[str]:
     """Name what differs from the present registration."""
-    names = sorted({*document, *before})
-    changed = [name for name in names if document.get(name, ...) != before.get(name, ...)]
-    return changed if list(review.keys) == list(keys) else [*changed, "public_keys"]
+    for name in sorted({*document, *before}):
+        if document.get(name, ...) != before.get(name, ...):
+            yield name
+    old, new = dict(keys), dict(review.keys)
+    if old.keys() != new.keys():
+        yield "public_keys"
+    if sorted(old.values()) != sorted(new.values()) or any(old[key] != new[key] for key in old.keys() & new.keys()):
+        yield "disclosure_contexts"
 
 
 async def decide(

@@ -477,7 +477,11 @@ def test_a_database_that_is_gone_is_a_page_that_says_so(desk: Desk, registry: Op
 
 # -- registrations that wait for a person ------------------------------------------------------------------------------
 
-REVIEWED = request_with_card({**example(), "name": "<b>Name</b>\u202e"}, agent_id="a")
+REVIEWED = request_with_card(
+    {**example(), "name": "<b>Name</b>\u202e"},
+    agent_id="a",
+    disclosure_contexts=[{"context": "full"}, {"context": "federation", "partner": "https://p.example/?a&b"}],
+)
 
 
 @pytest.fixture
@@ -498,7 +502,9 @@ def test_a_person_approves_after_seeing_all_that_is_covered(demanding: OpenDesk,
     assert f"/console/reviews/{review}/approve" in listed
     asked = paul.shown(f"/reviews/{review}/approve")
     assert "The agent is not registered." in asked
-    assert key(20).public_key.thumbprint in asked
+    thumbprint = key(20).public_key.thumbprint
+    for shown in (listed, asked):
+        assert f"<code>{thumbprint}</code> for\nfederation (<bdi>https://p.example/?a&amp;b</bdi>), full</li>" in shown
     assert "&lt;b&gt;Name&lt;/b&gt;\\u202e" in asked
     assert "<b>Name" not in asked
     assert "\u202e" not in asked

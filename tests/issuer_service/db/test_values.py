@@ -98,8 +98,9 @@ def fill(desk: Desk) -> None:
             for name in NAMES
         ],
         "reviews": [
-            {"review_id": name, "open_for": name, "subject": "alice", "agent_id": "a", "keys": ["t"], "card": "{}"}
-            | {"card_format": "agentcard", "state": "pending", "reason": "", "decided_by": "", "asked_at": NOW, **ends}
+            {"review_id": name, "open_for": name, "subject": "alice", "agent_id": "a", "keys": [["t", []]]}
+            | {"card_format": "agentcard", "card": "{}", "state": "pending", "reason": "", "decided_by": ""}
+            | {"asked_at": NOW, **ends}
             for name in NAMES
         ],
         "tokens": [

@@ -103,7 +103,8 @@ def test_nothing_is_issued_before_a_person_approves_and_the_same_request_gets_th
         shown = registry.done("GET", f"/reviews/{review}", token=people.paul)
         assert (shown["owner"], shown["agent_id"], shown["is_registered"]) == ("alice", "ai-assistant-v2", False)
         assert shown["card"]["version"] == "2.1.0"
-        assert shown["key_thumbprints"] == [HOLDER.public_key.thumbprint]
+        contexts = [{"context": name, "partner": None} for name in ("diagnostic", "internal", "public")]
+        assert shown["keys"] == [{"thumbprint": HOLDER.public_key.thumbprint, "contexts": contexts}]
         assert people.waiting() == [review]
         assert people.decide(review).json()["state"] == "approved"
         assert people.waiting() == []
@@ -218,8 +219,9 @@ def test_an_unchanged_agent_is_renewed_and_registered_again_without_a_new_approv
         {"description": "Another purpose", "version": "2.1.1"},
         {"public_key": jwk(key(21))},
         {"public_key": None, "public_keys": [jwk(), jwk(key(21))]},
+        {"disclosure_contexts": [{"context": "public"}]},
     ],
-    ids=["card", "key", "one more key"],
+    ids=["card", "key", "one more key", "contexts"],
 )
 def test_a_change_needs_a_new_approval(desk: Desk, change: dict[str, Any]) -> None:
     with desk.open(**ALL) as registry:
@@ -236,6 +238,46 @@ def test_a_change_needs_a_new_approval(desk: Desk, change: dict[str, Any]) -> No
             assert desk.delete_ended().get("reviews", 0) == rows
     assert states(desk) == ["in-force"]
     assert desk.differences() == []
+
+
+@on_both_databases
+def test_a_key_in_another_context_needs_a_new_approval(desk: Desk) -> None:
+    first, second = (jwk(one) for one in sorted((key(20), key(21)), key=lambda one: one.public_key.thumbprint))
+
+    def of(public: int, internal: int, *keys: Any) -> dict[str, Any]:
+        contexts = [{"context": "public", "keys": [public]}, {"context": "internal", "keys": [internal]}]
+        return request(public_key=None, public_keys=list(keys), disclosure_contexts=contexts)
+
+    with desk.open(**ALL) as registry:
+        people = People(desk, registry)
+        people.approve(of(0, 1, first, second))
+        assert codes(registry.register(of(1, 0, second, first))) == [["approved"]] * 2, "the same, in another order"
+        reordered = of(0, 1, first, second)
+        reordered["disclosure_contexts"].reverse()
+        assert codes(registry.register(reordered)) == [["approved"]] * 2
+        for changed in (of(1, 0, first, second), of(0, 1, second, first)):
+            review = people.wait(changed)
+            shown = registry.done("GET", f"/reviews/{review}", token=people.paul)
+            assert shown["changes"] == ["disclosure_contexts"]
+            assert [[one["context"] for one in key["contexts"]] for key in shown["keys"]] == [["internal"], ["public"]]
+        assert len(people.waiting()) == 1, "both ask for the same"
+        batch = people.approve(changed)
+        assert codes(batch) == [["approved"]] * 2
+        low, high = sorted(card["key_thumbprint"] for card in batch["cards"])
+        assert {card["context"]: card["key_thumbprint"] for card in batch["cards"]} == {"internal": low, "public": high}
+    assert states(desk) == ["ended", "in-force"]
+    assert desk.differences() == []
+
+
+def test_contexts_of_partners_are_covered(desk: Desk) -> None:
+    contexts = [{"context": "federation", "partner": one} for one in ("https://p.example", "https://q.example")]
+    with desk.open(**ALL) as registry:
+        people = People(desk, registry)
+        people.approve(request(disclosure_contexts=contexts[:1]))
+        review = people.wait(request(disclosure_contexts=contexts[1:]))
+        shown = registry.done("GET", f"/reviews/{review}", token=people.paul)
+    assert shown["changes"] == ["disclosure_contexts"]
+    assert [key["contexts"] for key in shown["keys"]] == [contexts[1:]]
 
 
 def test_other_keys_need_a_new_approval(desk: Desk) -> None:
