@@ -76,7 +76,7 @@ async def _run(url: str, folder: Path, agents: int, rounds: int) -> None:
         kind = "with" if number % 10 else "without"
         setattr(registration, "discovery_rows", found if number % 10 else _no_rows)  # noqa: B010 - it is imported there
         started = time.perf_counter()
-        await registration.register_agent(container, Caller("owner", "", {}), _registration(number))
+        await registration.register_agent(container, Caller("owner", "", {}, 0), _registration(number))
         registering[kind].append(time.perf_counter() - started)
     print(f"{agents} agents, {_RESULTS} results a page, {rounds} requests of each kind; medians")
     with_it, without = (statistics.median(registering[kind]) * 1e3 for kind in ("with", "without"))

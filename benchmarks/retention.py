@@ -29,7 +29,15 @@ from issuer_service.audit.records import AuditEvent
 from issuer_service.db import retention
 from issuer_service.db.tables import metadata
 from issuer_service.delegation import repository as delegation
-from issuer_service.delegation.records import ApprovalRow, ApprovalState, DecisionRow, ExchangeRow, GrantRow, LinkRow
+from issuer_service.delegation.records import (
+    ApprovalRow,
+    ApprovalState,
+    Decider,
+    DecisionRow,
+    ExchangeRow,
+    GrantRow,
+    LinkRow,
+)
 from issuer_service.discovery.records import Audience, DiscoveryRow
 from issuer_service.status.records import CardRow
 from issuer_service.status.repository import free_statuses
@@ -46,6 +54,7 @@ WEEK, MONTH = 7, 28
 TERMS = tuple(f"text:word{number}" for number in range(60))
 CARD = json.dumps(example())
 NONCES = 20
+PAUL = Decider("paul")
 CONTEXTS = [{"context": name} for name in ("public", "internal", "diagnostic")]
 
 
@@ -175,7 +184,7 @@ class Year:
         second = replace(link, token_id=_name("m", day)[:32])
         asked = replace(free, link=second, interaction_id=None, proof=None, approval=approval)
         await change(delegation.ask_approval, asked)
-        await change(delegation.decide_approval, DecisionRow(approval.approval_id, "paul", ApprovalState.APPROVED, now))
+        await change(delegation.decide_approval, DecisionRow(approval.approval_id, PAUL, ApprovalState.APPROVED, now))
         await change(delegation.record_exchange, asked)
 
 

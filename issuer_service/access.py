@@ -89,13 +89,13 @@ _LIMIT_VALUES: Mapping[Limit, re.Pattern[str]] = {
 class Caller:
     """An authenticated caller.
 
-    ``token`` is its digest; ``limits``: a kind that is absent is not limited. ``ends_at`` is None for an access token.
+    ``token`` is its digest; ``limits``: a kind that is absent is not limited. ``ends_at``: Unix seconds, exclusive.
     """
 
     subject: str
     token: str = field(repr=False)
     limits: Mapping[str, tuple[str, ...]]
-    ends_at: int | None = None
+    ends_at: int
 
 
 def check_subject(subject: str) -> None:
@@ -176,8 +176,7 @@ def check_token(token: TokenRow, *scopes: Scope) -> Caller:
     for scope in scopes:
         if scope in token.scopes:
             limits = {kind: values for kind, values in token.limits.items() if kind != Limit.KEY}
-            ends_at = None if token.subject.startswith(EXTERNAL) else token.expires_at
-            return Caller(token.subject, token.digest, limits, ends_at)
+            return Caller(token.subject, token.digest, limits, token.expires_at)
     raise Refused(Rule.TOKEN_SCOPE, WHERE, f"The scope {' or '.join(scopes)} is needed.")
 
 

@@ -147,7 +147,7 @@ async def work_on(container: Container, given: ImportChunk) -> ImportResult:
     """Do it with this container."""
     now = container.clock.now()
     terms, keys = await terms_of(container, now, ProofPolicy.ACCEPTED), await container.keys.current()
-    caller = Caller(given.subject, "", {})
+    caller = Caller(given.subject, "", {}, 0)
     read: list[tuple[int, Registration]] = []
     refused: list[tuple[int, tuple[Finding, ...]]] = []
     for number, line in given.lines:

@@ -90,6 +90,7 @@ COMPARISONS = {
     "issuer_service/discovery/endpoints.py:_fresh_page": "compares sets, of what _due gives",
     "issuer_service/discovery/endpoints.py:_due": "beside _is_stale, which compares both ends",
     "issuer_service/discovery/postings_repository.py:_renew": BOTH,
+    "issuer_service/delegation/chain_repository.py:check_decider": "a token, both ends of which the request compared",
     "issuer_service/delegation/chain_repository.py:_statuses": "SD-Cards that were verified, both ends, when shown",
     "issuer_service/db/retention.py:_expired": "deletes 30 days beyond the end; answers at once",
     "issuer_service/db/retention.py:_nonce_ended": "deletes 30 days beyond the end",

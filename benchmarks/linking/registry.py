@@ -39,7 +39,7 @@ from sdcard.salts import SALT_BYTES
 
 START = 1_800_014_400
 """A midnight on which no step of seven or thirty days begins."""
-OWNER = Caller("owner", "", {})
+OWNER = Caller("owner", "", {}, 0)
 
 
 class SetClock:

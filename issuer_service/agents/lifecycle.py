@@ -10,7 +10,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from issuer_service.access import Caller, agent_prefixes, check_agent
+from issuer_service.access import EXTERNAL, Caller, agent_prefixes, check_agent
 from issuer_service.agents import checks, checks_repository, lifecycle_repository
 from issuer_service.agents.idempotency import IdempotentRequest, find_earlier_response
 from issuer_service.agents.reading import read_request
@@ -246,7 +246,7 @@ async def show_agent(container: Container, caller: Caller, agent_id: str) -> Age
         possession=agent.possession.value,
         batches=batches[:MOST_BATCHES],
         more_batches=len(batches) > MOST_BATCHES,
-        token_expires_at=caller.ends_at,
+        token_expires_at=None if caller.subject.startswith(EXTERNAL) else caller.ends_at,
     )
 
 

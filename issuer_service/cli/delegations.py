@@ -212,10 +212,10 @@ def _decide(
 ) -> None:
     from issuer_service.access import check_subject
     from issuer_service.delegation import repository
-    from issuer_service.delegation.records import DecisionRow
+    from issuer_service.delegation.records import Decider, DecisionRow
 
     check_subject(by)
-    decision = DecisionRow(approval_id, by, state, int(SystemClock().now()))
+    decision = DecisionRow(approval_id, Decider(by), state, int(SystemClock().now()))
     row = on_registry(lambda database: database.change(repository.decide_approval, decision), database_url, config)
     print_result(as_json, {**_approval_shown(row), "state": state.value}, f"{row.approval_id}: {state}")
 

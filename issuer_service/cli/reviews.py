@@ -124,11 +124,12 @@ def _decide(
     as_json: bool,
 ) -> None:
     from issuer_service.access import check_subject
+    from issuer_service.delegation.records import Decider
     from issuer_service.reviews import repository
     from issuer_service.reviews.records import ReviewDecision
     from issuer_service.reviews.schemas import in_list
 
     check_subject(by)
-    decision = ReviewDecision(review_id, by, state, reason, int(SystemClock().now()))
+    decision = ReviewDecision(review_id, Decider(by), state, reason, int(SystemClock().now()))
     row = on_registry(lambda database: database.change(repository.decide, decision), database_url, config)
     print_result(as_json, in_list(row).model_dump(), f"{row.review_id}: {state}")

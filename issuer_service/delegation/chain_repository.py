@@ -5,7 +5,7 @@ SD-Cards, and the agents. Each check reads all of them.
 """
 
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -24,9 +24,11 @@ from issuer_service.db.tables import (
     tokens,
 )
 from issuer_service.db.values import Read, in_force, read_row
-from issuer_service.delegation.records import ApprovalRow, ExchangeRow, GrantRow, LinkRow
+from issuer_service.delegation.records import ApprovalRow, Decider, ExchangeRow, GrantRow, LinkRow
 from issuer_service.status.repository import ENTRY_OF_CARD, STATUS_OF_CARD
 from sdcard.errors import Part, Refused, Where
+from sdcard.oauth import EXTERNAL
+from sdcard.oauth import WHERE as TOKEN
 from sdcard.rules import Rule
 from sdcard.status_list import StatusValue
 
@@ -99,7 +101,34 @@ def approval_audit_row(
 # -- People who may not decide ----------------------------------------------------------------------------------------
 
 
-def profits(connection: Connection, subject: str, parties: Collection[str]) -> bool:
+def check_decider(
+    connection: Connection, by: Decider, at: int, where: Where, parties: Callable[[], Collection[str]] | None
+) -> None:
+    """Refuse a decision of a person whose token has ended, or who profits from it.
+
+    It follows the audit record of the decision, whose transaction then has the head of the chain: what ends a token or
+    makes a party is recorded entirely before the decision, and seen here, or after it.
+
+    Args:
+        connection: the transaction.
+        by: the person.
+        at: Unix seconds.
+        where: the place of the request for approval.
+        parties: returns who profits from an approval; None for a denial, which anybody may give.
+
+    Raises:
+        Refused: ``token.invalid`` or ``approval.self``.
+    """
+    if by.token is not None:
+        digest, ends_at = by.token
+        kind = "jwt" if by.subject.startswith(EXTERNAL) else "opaque"
+        if ends_at <= at or not _root_counts(connection, f"{kind}:{digest}", at):
+            raise Refused(Rule.TOKEN_INVALID, TOKEN)
+    if parties is not None and _profits(connection, by.subject, parties()):
+        raise Refused(Rule.APPROVAL_SELF, where)
+
+
+def _profits(connection: Connection, subject: str, parties: Collection[str]) -> bool:
     """Whether a subject profits from a decision, which it then may not approve.
 
     It does if it is a party, or owns an agent among them. An agent approves nothing.

@@ -119,14 +119,25 @@ class ExchangeRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Decider:
+    """The person of a decision.
+
+    ``token``: the digest of the person's token, and its end in Unix seconds; None for a command on the database.
+    """
+
+    subject: str
+    token: tuple[str, int] | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class DecisionRow:
     """A person's decision.
 
-    ``subject``: the person; ``state``: ``APPROVED`` or ``DENIED``; ``at``: Unix seconds.
+    ``by``: the person; ``state``: ``APPROVED`` or ``DENIED``; ``at``: Unix seconds.
     """
 
     approval_id: str
-    subject: str
+    by: Decider
     state: ApprovalState
     at: int
 

@@ -20,6 +20,7 @@ from issuer_service.delegation.chain_repository import (
     approval_is_open,
     approval_of,
     check_chain,
+    check_decider,
     columns_of,
     end_links,
     exchange_audit_row,
@@ -28,7 +29,6 @@ from issuer_service.delegation.chain_repository import (
     grant_holds,
     grant_of,
     owners_of,
-    profits,
 )
 from issuer_service.delegation.records import (
     ApprovalRow,
@@ -137,8 +137,9 @@ def decide_approval(connection: Connection, decision: DecisionRow) -> ApprovalRo
     """Approve or deny.
 
     Raises:
-        Refused: ``approval.decided`` when none of this name waits; ``approval.self`` when a party of the exchange
-            would approve: the client, the delegator, an actor, the target, or an owner of one of these agents.
+        Refused: ``approval.decided`` when none of this name waits; ``token.invalid`` when the person's token has
+            ended; ``approval.self`` when a party of the exchange would approve: the client, the delegator, an actor,
+            the target, or an owner of one of these agents.
     """
     where = Where(Part.REQUEST, ("approval_id",))
     this = approvals.c.approval_id == decision.approval_id, approvals.c.state == ApprovalState.PENDING.value
@@ -147,17 +148,16 @@ def decide_approval(connection: Connection, decision: DecisionRow) -> ApprovalRo
     if row is None:
         raise Refused(Rule.APPROVAL_DECIDED, where)
     approval, granted = approval_of(row), decision.state is ApprovalState.APPROVED
-    parties = {approval.client, *approval.parties, approval.target, *approval.owners}
-    if granted and profits(connection, decision.subject, parties):
-        raise Refused(Rule.APPROVAL_SELF, where)
-    decided: dict[str, str | None] = {"state": decision.state.value, "decided_by": decision.subject}
+    decided: dict[str, str | None] = {"state": decision.state.value, "decided_by": decision.by.subject}
     if not granted:
         decided["open_for"] = None
     if (connection.execute(update(approvals).where(*waiting).values(decided))).rowcount != 1:
         raise Refused(Rule.APPROVAL_DECIDED, where)
     event = AuditEvent.APPROVAL_GRANTED if granted else AuditEvent.APPROVAL_DENIED
     written = WrittenRows({"approvals": ({**row, **decided},)})
-    append_audit(connection, approval_audit_row(event, approval, decision.subject, decision.at, written))
+    append_audit(connection, approval_audit_row(event, approval, decision.by.subject, decision.at, written))
+    parties = {approval.client, *approval.parties, approval.target, *approval.owners}
+    check_decider(connection, decision.by, decision.at, where, (lambda: parties) if granted else None)
     return approval
 
 

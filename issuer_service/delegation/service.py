@@ -18,6 +18,7 @@ from issuer_service.delegation import chain_repository, repository
 from issuer_service.delegation.records import (
     ApprovalRow,
     ApprovalState,
+    Decider,
     DecisionRow,
     ExchangeRow,
     GrantRow,
@@ -338,13 +339,21 @@ async def decide(container: Container, caller: Caller, approval_id: str, state: 
     """Record the caller's decision about a request for approval.
 
     Raises:
-        Refused: ``token.limit``; ``approval.decided``; ``approval.self``.
+        Refused: ``token.limit``; as ``repository.decide_approval``.
     """
     check_unlimited(caller)
     if not re.fullmatch(HANDLE, approval_id):
         raise Refused(Rule.APPROVAL_DECIDED, REQUEST.within("approval_id"))
-    decision = DecisionRow(approval_id, caller.subject, state, int(container.clock.now()))
+    decision = DecisionRow(approval_id, decider_of(caller), state, int(container.clock.now()))
     return shown(await container.database.change(repository.decide_approval, decision))
+
+
+def decider_of(caller: Caller) -> Decider:
+    """Return the caller as the person of a decision.
+
+    Its transaction requires the token again.
+    """
+    return Decider(caller.subject, (caller.token, caller.ends_at))
 
 
 def shown(row: ApprovalRow) -> ApprovalShown:

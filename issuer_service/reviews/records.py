@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from issuer_service.agents.records import RegistrationRow
+from issuer_service.delegation.records import Decider
 from issuer_service.discovery.records import Audience
 from sdcard.cards.model import Card, Fact
 from sdcard.issuer import DAY
@@ -43,7 +44,7 @@ class ReviewState(StrEnum):
 
 
 class ReviewedKey(NamedTuple):
-    """A Holder key, by its thumbprint, and the contexts whose SD-Cards are bound to it."""
+    """A Holder key by its thumbprint, and the contexts whose SD-Cards have it."""
 
     thumbprint: str
     contexts: tuple[Audience, ...]
@@ -84,19 +85,17 @@ class ReviewDecision:
 
     Attributes:
         review_id: the request.
-        subject: the person.
+        by: the person.
         state: ``APPROVED`` or ``REJECTED``.
         reason: for a rejection.
         at: Unix seconds.
-        token: the digest of the person's token; None for a command on the database.
     """
 
     review_id: str
-    subject: str
+    by: Decider
     state: ReviewState
     reason: str
     at: int
-    token: str | None = field(default=None, repr=False)
 
 
 class ReviewPending(Exception):
@@ -133,7 +132,10 @@ def keys_asked(new: RegistrationRow) -> tuple[ReviewedKey, ...]:
 
 
 def keys_by_context(thumbprints: Sequence[str], contexts: Sequence[Mapping[str, Any]]) -> tuple[ReviewedKey, ...]:
-    """Assign keys to contexts as a registration asks; sorted, since the order of the request means nothing."""
+    """Assign keys to contexts as a registration asks.
+
+    The result is sorted, because the order in the request means nothing.
+    """
     every = range(len(thumbprints))
     asked = [(Audience(one["context"], one.get("partner", "")), one.get("keys", every)) for one in contexts]
     return tuple(

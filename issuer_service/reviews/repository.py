@@ -4,6 +4,7 @@ Parts of a transaction take rows in the order agents, Holder keys, reviews, stat
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -13,9 +14,9 @@ from issuer_service.agents.records import RegistrationRow
 from issuer_service.audit.records import AuditEvent, AuditRow, Row, WrittenRows
 from issuer_service.audit.repository import append_audit
 from issuer_service.db.pairwise import find_own_name
-from issuer_service.db.tables import agents, batches, cards, grants, remembered, reviews, tokens
+from issuer_service.db.tables import agents, batches, cards, grants, reviews
 from issuer_service.db.values import Read, as_stored, in_force, read_page, read_row
-from issuer_service.delegation.chain_repository import AGENT, profits
+from issuer_service.delegation.chain_repository import AGENT, check_decider
 from issuer_service.reviews.records import (
     MOST_OPEN,
     OPEN_SECONDS,
@@ -27,8 +28,6 @@ from issuer_service.reviews.records import (
 )
 from sdcard.errors import Part, Refused, Where
 from sdcard.issuer_checks import IssuerCheck
-from sdcard.oauth import EXTERNAL
-from sdcard.oauth import WHERE as TOKEN
 from sdcard.rules import Rule
 
 _REQUEST = Where(Part.REQUEST)
@@ -169,41 +168,23 @@ def decide(connection: Connection, decision: ReviewDecision) -> ReviewRow:
     """Approve or reject.
 
     Raises:
-        Refused: ``token.invalid`` when the person's token has ended; ``approval.decided`` when none of this id waits;
+        Refused: ``approval.decided`` when none of this id waits; ``token.invalid`` when the person's token has ended;
             ``approval.self`` when the owner would approve, or a party of a grant to or from the agent.
     """
-    _check_token(connection, decision)
     where, approves = _REQUEST.within("review_id"), decision.state is ReviewState.APPROVED
     waits = reviews.c.review_id == decision.review_id, _is(ReviewState.PENDING), _holds(decision.at)
-    asked = connection.execute(select(reviews).where(*waits).with_for_update()).mappings().first()
-    if asked is None:
-        raise Refused(Rule.APPROVAL_DECIDED, where)
-    if approves and profits(connection, decision.subject, _parties(connection, asked["subject"], asked["agent_id"])):
-        raise Refused(Rule.APPROVAL_SELF, where)
-    values = {"state": decision.state.value, "reason": decision.reason, "decided_by": decision.subject}
+    values = {"state": decision.state.value, "reason": decision.reason, "decided_by": decision.by.subject}
     values_and_end = {**values, "expires_at": decision.at + OPEN_SECONDS}
     decided = connection.execute(update(reviews).where(*waits).values(values_and_end).returning(*reviews.c))
-    row = dict(decided.mappings().one())
+    found = decided.mappings().first()
+    if found is None:
+        raise Refused(Rule.APPROVAL_DECIDED, where)
+    row = dict(found)
     review, event = _review(row), AuditEvent.REVIEW_APPROVED if approves else AuditEvent.REVIEW_REJECTED
-    append_audit(connection, _audit_row(event, review, decision.subject, decision.at, [row]))
+    append_audit(connection, _audit_row(event, review, decision.by.subject, decision.at, [row]))
+    parties = partial(_parties, connection, review.subject, review.agent_id)
+    check_decider(connection, decision.by, decision.at, where, parties if approves else None)
     return review
-
-
-def _check_token(connection: Connection, decision: ReviewDecision) -> None:
-    """Refuse a decision whose token was withdrawn after the request was authenticated.
-
-    The row is locked, so a withdrawal is before the decision or after it.
-    """
-    if decision.token is None:
-        return
-    if decision.subject.startswith(EXTERNAL):
-        revoked = select(remembered.c.digest).where(remembered.c.digest == decision.token)
-        is_good = connection.execute(revoked).first() is None
-    else:
-        known = select(tokens.c.digest).where(tokens.c.digest == decision.token).with_for_update(read=True)
-        is_good = connection.execute(known).first() is not None
-    if not is_good:
-        raise Refused(Rule.TOKEN_INVALID, TOKEN)
 
 
 def _parties(connection: Connection, owner: str, agent_id: str) -> set[str]:

@@ -11,7 +11,7 @@ from issuer_service.access import Caller
 from issuer_service.agents.schemas import REQUEST
 from issuer_service.container import Container
 from issuer_service.delegation.schemas import HANDLE
-from issuer_service.delegation.service import MOST_LISTED, check_unlimited, cursor_after, read_cursor
+from issuer_service.delegation.service import MOST_LISTED, check_unlimited, cursor_after, decider_of, read_cursor
 from issuer_service.reviews import repository
 from issuer_service.reviews.records import ReviewDecision, ReviewedKey, ReviewRow, ReviewState, keys_by_context
 from issuer_service.reviews.schemas import ReviewInList, ReviewList, ReviewShown, check_reason, in_list
@@ -100,5 +100,5 @@ async def decide(
     if not re.fullmatch(HANDLE, review_id):
         raise Refused(Rule.APPROVAL_DECIDED, REQUEST.within("review_id"))
     now = int(container.clock.now())
-    decision = ReviewDecision(review_id, caller.subject, state, reason, now, caller.token)
+    decision = ReviewDecision(review_id, decider_of(caller), state, reason, now)
     return in_list(await container.database.change(repository.decide, decision))

@@ -13,6 +13,7 @@ from issuer_service.delegation import repository as delegation_repository
 from issuer_service.delegation.records import (
     ApprovalRow,
     ApprovalState,
+    Decider,
     DecisionRow,
     ExchangeRow,
     GrantExists,
@@ -95,7 +96,7 @@ def test_of_exchanges_with_one_approval_at_once_one_is_written(granted: str) -> 
     open_approval = replace(APPROVAL, owners=("alice", "bob"))
     assert answers == [open_approval] * 8
     assert issue(granted, wanted) == [Rule.APPROVAL_PENDING]
-    decision = DecisionRow(APPROVAL.approval_id, "paul", ApprovalState.APPROVED, NOW)
+    decision = DecisionRow(APPROVAL.approval_id, Decider("paul"), ApprovalState.APPROVED, NOW)
     decided = do(granted, *[changing(delegation_repository.decide_approval, decision)] * 4)
     assert [decided.count(one) for one in (open_approval, Rule.APPROVAL_DECIDED)] == [1, 3]
 

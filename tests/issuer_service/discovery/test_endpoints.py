@@ -516,8 +516,8 @@ def two(desk: Desk) -> Iterator[list[Container]]:
     yield [desk.container(open_database(desk.url), salts=RecordingSalts(f"process {n}")) for n in range(2)]
 
 
-OWNER = Caller("alice", "", {})
-SEEKER = Caller("bob", "t", {Limit.CONTEXTS: tuple(DEFAULT_POLICY.contexts)})
+OWNER = Caller("alice", "", {}, 0)
+SEEKER = Caller("bob", "t", {Limit.CONTEXTS: tuple(DEFAULT_POLICY.contexts)}, 0)
 
 
 def body(number: int) -> bytes:

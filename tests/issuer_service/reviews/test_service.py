@@ -10,10 +10,9 @@ import pytest
 
 from issuer_service.access import Limit, Scope
 from issuer_service.delegation import repository as delegation_repository
-from issuer_service.delegation.records import GrantRow
+from issuer_service.delegation.records import Decider, GrantRow
 from issuer_service.reviews import repository
 from issuer_service.reviews.records import ReviewDecision, ReviewState
-from issuer_service.tokens import delete_token, digest_of
 from sdcard.acceptance import Acceptance
 from sdcard.encoding import decode_base64url
 from sdcard.errors import Part, Refused, Where
@@ -426,11 +425,6 @@ def test_pages_of_what_waits(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Non
 # -- races ------------------------------------------------------------------------------------------------------------
 
 
-def decision(review: str, subject: str = "paul", token: str | None = None, **changes: Any) -> ReviewDecision:
-    digest = None if token is None else digest_of(token)
-    return replace(ReviewDecision(review, subject, ReviewState.APPROVED, "", 0, digest), **changes)
-
-
 def at_once(url: str, *works: Any) -> list[Any]:
     """Run works in two processes at the same time: their results, or the rule of a refusal."""
     return [one.rule if isinstance(one, Refused) else one for one in on(url, *works)]
@@ -441,32 +435,13 @@ def test_of_two_people_at_once_one_decides(desk: Desk) -> None:
     with desk.open(**ALL) as registry:
         review = People(desk, registry).wait()
     now = int(desk.clock.now())
-    other = ReviewDecision(review, "petra", ReviewState.REJECTED, "No.", now)
-    results = at_once(
-        desk.url, changing(repository.decide, decision(review, at=now)), changing(repository.decide, other)
-    )
+    one = ReviewDecision(review, Decider("paul"), ReviewState.APPROVED, "", now)
+    other = ReviewDecision(review, Decider("petra"), ReviewState.REJECTED, "No.", now)
+    results = at_once(desk.url, changing(repository.decide, one), changing(repository.decide, other))
     assert Rule.APPROVAL_DECIDED in results
     (decided,) = [one for one in results if one is not Rule.APPROVAL_DECIDED]
     assert states(desk) == [decided.state.value]
     assert desk.differences() == []
-
-
-@on_both_databases
-def test_a_withdrawn_token_decides_nothing(desk: Desk) -> None:
-    with desk.open(**ALL) as registry:
-        people = People(desk, registry)
-        review = people.wait()
-        now = int(desk.clock.now())
-        work = decision(review, token=people.paul, at=now)
-        withdrawing = changing(delete_token, digest_of(people.paul), now)
-        results = at_once(desk.url, changing(repository.decide, work), withdrawing)
-        is_approved = states(desk) == ["approved"]
-        assert is_approved is (results[0] is not Rule.TOKEN_INVALID), "entirely before the withdrawal, or not at all"
-        assert people.decide(review).status_code == 401
-        if not is_approved:
-            people.wait()
-    with raises_rule(Rule.TOKEN_INVALID, "request/headers/authorization"):
-        ask(desk.url, changing(repository.decide, work))
 
 
 @on_both_databases
