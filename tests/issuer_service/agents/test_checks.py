@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -18,13 +19,20 @@ from issuer_service.agents import checks_repository as repository
 from issuer_service.agents.checks import check_agents
 from issuer_service.agents.records import CheckResult
 from issuer_service.container import AgentChecks, Container
+from sdcard.admission import AdmissionPolicy, Required, check_admission
+from sdcard.claim_request import ClaimRequest
 from sdcard.domain_control import DomainTerms, Published
 from sdcard.encoding import decode_base64url
-from sdcard.errors import Part, Where
+from sdcard.errors import Part, Refused, Where
 from sdcard.io.database import open_database
 from sdcard.io.domain_lookups import DomainLookups
 from sdcard.io.egress_policy import PUBLIC
 from sdcard.issuer import DAY
+from sdcard.key_binding import Unbound
+from sdcard.status_list import Unchecked
+from sdcard.trust import TrustedIssuers, encode_trusted_issuers
+from sdcard.verifier import Expectations, verify_presentation
+from tests.command_line import Sdcard
 from tests.issuer_service.desk import HOLDER, Desk, OpenDesk, assert_refused, jwk, on_both_databases, request_with_card
 from tests.postgres import query
 from tests.sdcard.io.fetchers import ok, sending
@@ -396,6 +404,122 @@ def test_a_registration_answers_while_every_look_up_hangs(desk: Desk, names: Hos
             query(desk.url, "DELETE FROM agent_checks")
             job.join(30)
         assert not job.is_alive()
+
+
+# -- the answers to owners and to Verifiers ---------------------------------------------------------------------------
+
+ONE: dict[str, Any] = {**CARD, "supportedInterfaces": [interface(f"https://{A}/x")]}
+TRUST = TrustedIssuers.of(ISSUER, key(10).public_key)
+
+
+def _raw(answer: bytes) -> Callable[[Hosts], None]:
+    def serve(names: Hosts) -> None:
+        names.https.answer = sending(answer)
+
+    return serve
+
+
+def _of(**change: Any) -> Callable[[Hosts], None]:
+    return lambda names: names.publish(terms(**change).values(A))
+
+
+def _parent(names: Hosts) -> None:
+    names.publish(terms().values("example"))
+
+
+def _dangling(names: Hosts) -> None:
+    names.names.records[A, "CNAME"] = names.names.records[f"_sd-card.{A}", "CNAME"] = ["gone.cloud.example"]
+
+
+def _drip(names: Hosts) -> None:
+    def answer(client: socket.socket) -> None:
+        client.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 43\r\n\r\n")
+        for byte in terms().values(A)[0].encode():
+            client.sendall(bytes([byte]))
+            time.sleep(0.2)
+
+    names.https.answer = answer
+
+
+def _private(names: Hosts) -> None:
+    names.publish(terms().values(A))
+    names.address(A, "10.0.0.1")
+
+
+def _rebinding(names: Hosts) -> None:
+    """Lead to a permitted address at the first check, and to this machine's network at the next."""
+    names.publish(terms().values(A))
+    names.address(A, "127.0.0.1")
+
+
+_ENDLESS = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 10000000\r\n\r\n" + b"\n" * 10_000_000
+_MOVED = b"HTTP/1.1 302 found\r\nLocation: https://b.example/x\r\n\r\n"
+PUBLISHED: dict[str, tuple[Callable[[Hosts], None], str]] = {
+    "good": (_of(), ""),
+    "wrong owner": (_of(owner="bob"), "domain.other a.example, file."),
+    "wrong registry": (_of(issuer="https://other.example"), "domain.other a.example, file."),
+    "another agent's key": (_of(thumbprints=(key(21).public_key.thumbprint,)), "domain.other a.example, file."),
+    "parent domain": (_parent, "domain.other a.example, file. The proof is for a parent domain."),
+    "dangling record": (_dangling, "fetch.failed a.example, file. The host has no address."),
+    "rebinding": (_rebinding, "fetch.address a.example, file."),
+    "redirect": (_raw(_MOVED), "fetch.failed a.example, file. It answered 302."),
+    "10 MB file": (_raw(_ENDLESS), "limit.bytes a.example, file."),
+    "slow drip": (_drip, "fetch.failed a.example, file. It took too long."),
+    "private address": (_private, "fetch.address a.example, file."),
+}
+
+
+@pytest.mark.parametrize("case", PUBLISHED)
+def test_each_proof_is_answered_by_name_and_a_verifier_that_requires_domain_refuses_the_others(
+    desk: Desk, names: Hosts, sdcard: Sdcard, case: str
+) -> None:
+    publish_it, expected = PUBLISHED[case]
+    publish_it(names)
+    parts = checking(replace(names.lookups, egress=replace(names.lookups.egress, seconds=0.5)))
+    with opened(desk, parts) as registry:
+        registered = registry.register(registration(card=ONE))
+        assert told(registered) == [("domain.pending", A)]
+        assert (names.names.asked, names.https.requests) == ([], []), "the request asks no host"
+        run(desk, parts)
+        if case == "rebinding":
+            assert proved(registry) == [True]
+            names.address(A, "10.0.0.1")
+            desk.clock.advance(3_600)
+            run(desk, parts)
+        asked = len(names.names.asked), len(names.https.requests)
+        findings = registry.done("GET", PATH)["findings"]
+        found = [f"{one['rule']} {one['hint']}" for one in findings if ", file." in one["hint"]]
+        renewed = registry.done("POST", f"/agents/{AGENT}/renew", {})
+        assert (len(names.names.asked), len(names.https.requests)) == asked, "a renewal asks no host"
+    assert [one.startswith(expected) for one in found] == [True] * bool(expected), found
+    assert codes(renewed) == ([["domain"]] if case == "good" else [[]])
+    outcomes = {way: ask() for way, ask in verifiers(desk, renewed["cards"][0]["sd_card"], sdcard).items()}
+    assert outcomes == dict.fromkeys(outcomes, "admitted" if case == "good" else "policy.check-missing")
+
+
+def verifiers(desk: Desk, text: str, sdcard: Sdcard) -> dict[str, Callable[[], str]]:
+    """Each Verifier that requires ``domain``: a policy of a route, and the command."""
+    admission = AdmissionPolicy(
+        issuers=TRUST, formats=frozenset({"a2a/1.0"}), requirement=Required(ClaimRequest(), (), ("domain",))
+    )
+    now = desk.clock.now()
+
+    def route() -> str:
+        unbound = Expectations(issuers=TRUST, key_binding=Unbound("a test"), status=Unchecked("a test"))
+        try:
+            check_admission(verify_presentation(text, unbound, now), admission)
+        except Refused as refusal:
+            return str(refusal.rule)
+        return "admitted"
+
+    def command() -> str:
+        Path("trust.json").write_text(json.dumps(encode_trusted_issuers(TRUST)), encoding="utf-8")
+        Path("card.txt").write_text(text, encoding="utf-8")
+        asked = ("--unbound", "a test", "--status-unchecked", "a test", "--now", str(int(now)), "--json")
+        ran = sdcard("verify", "card.txt", "--trust", "trust.json", *asked, "--require-check", "domain")
+        return "admitted" if ran.status == 0 else str(ran.json["rule"])
+
+    return {"route": route, "command": command}
 
 
 # -- several processes, and killed ones -------------------------------------------------------------------------------
