@@ -19,6 +19,8 @@ from sdcard.io.registry_client import Registry
 from sdcard.publishing import SD_MEDIA_TYPE, PublishedCard, PublishedCards
 from sdcard.web.publish import CardApp
 from tests.command_line import Ran, Sdcard
+from tests.sdcard.cards.agentcard.cards import MINIMAL
+from tests.sdcard.cards.kno.cards import kno
 from tests.sdcard.io.fetchers import RawServer, ok, sending, serving
 from tests.sdcard.web.called import Late
 from tests.served import served
@@ -99,10 +101,29 @@ def test_what_another_issuer_signed_is_refused(sdcard: Sdcard, address: str, tmp
     assert (ran.status, ran.json["rule"]) == (1, "issuer.unknown")
 
 
-def test_goals_and_domains_can_be_asked_for(sdcard: Sdcard, address: str) -> None:
-    ran = sdcard("discover", "--registry", address, "--goal", "goal-1", "--domain", "api-surface", "--json")
+def test_agents_are_found_by_goal_and_by_domain(
+    sdcard: Sdcard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Goals are a criterion of AgentCard (000 2.8), and domains of perception one of KNO (004)."""
+    goals = {**MINIMAL, "goal_subscriptions": [{"goal_id": "goal-1"}]}
+    agents = {str(MINIMAL["agent_id"]): (goals, "full"), "watcher": (kno(), "full=perception")}
+    with running_registry(tmp_path) as desk:
+        monkeypatch.setenv("SDCARD_TOKEN", desk.token)
+        for agent_id, (card, context) in agents.items():
+            Path("card.json").write_text(json.dumps(card), encoding="utf-8")
+            assert sdcard("keys", "new", f"{agent_id}.jwk").status == 0
+            asked = ("--agent-id", agent_id, "--key", f"{agent_id}.jwk", "--out", agent_id, "--context", context)
+            assert sdcard("register", "card.json", "--registry", desk.address, *asked).status == 0
+        database = ("--database-url", f"sqlite+aiosqlite:///{tmp_path}/registry.sqlite")
+        reader = ("--subject", "x", "--scope", "agents:discover", "--context", "full")
+        monkeypatch.setenv("SDCARD_TOKEN", sdcard("token", "create", *reader, *database).out.strip())
 
-    assert (ran.status, ran.json["results"]) == (0, [])
+        def found(criterion: str, value: str) -> list[str]:
+            ran = sdcard("discover", "--registry", desk.address, "--context", "full", criterion, value, "--json")
+            return [one["agent_id"] for one in ran.json["results"]]
+
+        assert (found("--goal", "goal-1"), found("--domain", "api-surface")) == ([MINIMAL["agent_id"]], ["watcher"])
+        assert (found("--goal", "api-surface"), found("--domain", "goal-1")) == ([], [])
 
 
 def test_a_catalogue_needs_no_token(sdcard: Sdcard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

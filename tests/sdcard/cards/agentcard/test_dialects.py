@@ -13,6 +13,7 @@ from sdcard.errors import Level, Misuse, Refused
 from sdcard.limits import DEFAULT_LIMITS
 from tests.sdcard.cards.agentcard.cards import MINIMAL, conformance, examine, mcp, readme, told, whole
 from tests.sdcard.cards.documents import ABSENT, changed, georoute, places
+from tests.shared import shared_dir
 
 # -- AgentCards -------------------------------------------------------------------------------------------------------
 
@@ -122,6 +123,16 @@ def test_what_the_draft_takes_no_other_dialect_refuses(more: JsonObject) -> None
     examination = examine(MINIMAL | more)
     assert examination.kind == "agentcard/draft-00"
     assert examination.card is not None
+
+
+def test_the_first_example_of_the_readme_is_valid_without_a_named_dialect() -> None:
+    text = (shared_dir() / "seeds" / "agentcard-readme.txt").read_text(encoding="utf-8")
+    document, _ = json.JSONDecoder().raw_decode(text[text.index("{") :])
+    assert document["endpoint"] == {"protocol": "http", "url": "https://agent.example.com/api"}
+    examination = examine(document)
+    assert (examination.kind, examination.card is not None) == ("agentcard/readme-1.0", True)
+    assert [one for one in examination.findings if one.level is Level.ERROR] == []
+    assert examine(document, "agentcard/draft-00").card is None, "the draft refuses it"
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda one: one.format.name)
