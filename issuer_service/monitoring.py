@@ -158,6 +158,12 @@ class Metrics:
         self._connections = Gauge(
             "sdcard_database_connections", "Connections to the database that are in use.", registry=self.registry
         )
+        log = {
+            "waiting_leaves": "Leaves of the transparency log that are in no batch yet.",
+            "waiting_seconds": "How long the oldest of them has waited.",
+            "unpublished_leaves": "Leaves behind the last checkpoint that enough witnesses cosigned.",
+        }
+        self._log = [Gauge(f"sdcard_log_{name}", help_, registry=self.registry) for name, help_ in log.items()]
         kernel = Gauge("sdcard_native_kernel", "1 if the native kernel is in use.", registry=self.registry)
         kernel.set(KERNEL is not None)
         ProcessCollector(registry=self.registry)
@@ -195,6 +201,11 @@ class Metrics:
     def claim_checks(self, begun: int, due: Iterable[int]) -> None:
         """Checks begin that were due at these times."""
         self._overdue.set(max((begun - one for one in due), default=0))
+
+    def show_log(self, waiting: int, seconds: float, unpublished: int) -> None:
+        """The transparency log has grown so far."""
+        for gauge, value in zip(self._log, (waiting, seconds, unpublished), strict=True):
+            gauge.set(value)
 
     def watch_connections(self, in_use: Callable[[], int]) -> None:
         """Read the number of connections at each scrape."""

@@ -60,7 +60,8 @@ PLACES: dict[Why, str] = {
         sdcard/cards/a2a/signed_form.py:_Reading.unsigned
         sdcard/cards/documents.py:_Builder.findings sdcard/cards/documents.py:_Builder._open
         sdcard/cards/kno/conversion.py:_Converter._lost sdcard/policy/plan.py:_Walk.shown
-        issuer_service/db/state_check.py:_Comparison._findings
+        issuer_service/db/state_check.py:_Comparison._findings issuer_service/db/log_check.py:_Tree._right
+        issuer_service/db/log_check.py:_Tree._unknown issuer_service/db/log_check.py:_Tree._padding
         sdcard/paths.py:PathNode.parts sdcard/policy/rules.py:Position._inside
         issuer_service/discovery/renewal.py:_Failures.positions
         issuer_service/discovery/renewal.py:_Failures.not_tried

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from issuer_service.audit.records import AuditQuery, StateVerdict
+    from issuer_service.transparency.records import Growth
     from sdcard.io.database import Database
 
 _T = TypeVar("_T")
@@ -80,13 +81,12 @@ def verify(
         raise Misuse("--state compares a database; an export has no tables")
     seen = read_checkpoints(checkpoint, load_checkpoint_keys(key)) if checkpoint and key else []
     compared: StateVerdict | None = None
+    growth: Growth | None = None
     if file:
         verdict = verify_export(file, seen)
-    elif state:
-        verdict, compared = _verify_state(database_url, config, seen)
     else:
-        verdict = _verify_database(database_url, config, seen)
-    _show(verdict, compared, seen, as_json)
+        verdict, compared, growth = _along_chain(database_url, config, seen, state)
+    _show(verdict, compared, growth, seen, as_json)
     if verdict.findings or (compared and compared.findings):
         raise typer.Exit(EXIT_REFUSED)
 
@@ -229,31 +229,22 @@ def _run(work: "Callable[[Database], Awaitable[_T]]", url: str) -> _T:
     return run_as_found(run, url)
 
 
-def _verify_database(url: str | None, config: Path | None, checkpoints: Sequence[Checkpoint]) -> Verdict:
-    from issuer_service.audit.service import verify_database
-
-    return _along_chain(url, config, lambda database, tell: verify_database(database, checkpoints, tell))
-
-
-def _verify_state(
-    url: str | None, config: Path | None, checkpoints: Sequence[Checkpoint]
-) -> "tuple[Verdict, StateVerdict]":
-    from issuer_service.audit.service import verify_state
-
-    return _along_chain(url, config, lambda database, tell: verify_state(database, checkpoints, tell))
-
-
 def _along_chain(
-    url: str | None, config: Path | None, verify: "Callable[[Database, Callable[[int], None]], Awaitable[_T]]"
-) -> _T:
-    """Verify the chain of the database, with progress."""
-
+    url: str | None, config: Path | None, checkpoints: Sequence[Checkpoint], state: bool
+) -> "tuple[Verdict, StateVerdict | None, Growth | None]":
+    """Verify the chain, with progress; also return how far the log is."""
     from issuer_service.audit.repository import read_head
+    from issuer_service.audit.service import verify_database, verify_state
+    from issuer_service.transparency.repository import read_growth
 
-    async def work(database: "Database") -> _T:
-        head = await database.read(read_head)
+    async def work(database: "Database") -> "tuple[Verdict, StateVerdict | None, Growth | None]":
+        head, compared = await database.read(read_head), None
         with progress("records", head.sequence if head else 0) as tell:
-            return await verify(database, tell)
+            if state:
+                verdict, compared = await verify_state(database, checkpoints, tell)
+            else:
+                verdict = await verify_database(database, checkpoints, tell)
+        return verdict, compared, await database.read(read_growth)
 
     return _run(work, read_settings(config, database_url=url).database_url)
 
@@ -344,7 +335,13 @@ def read_checkpoints(files: Sequence[Path], keys: Mapping[str, PublicKey]) -> li
 # -- Output -----------------------------------------------------------------------------------------------------------
 
 
-def _show(verdict: Verdict, compared: "StateVerdict | None", checkpoints: Sequence[Checkpoint], as_json: bool) -> None:
+def _show(
+    verdict: Verdict,
+    compared: "StateVerdict | None",
+    growth: "Growth | None",
+    checkpoints: Sequence[Checkpoint],
+    as_json: bool,
+) -> None:
     latest = max(checkpoints, key=lambda one: one.head.sequence, default=None)
     issuers = sorted({one.issuer for one in checkpoints})
     if as_json:
@@ -361,6 +358,7 @@ def _show(verdict: Verdict, compared: "StateVerdict | None", checkpoints: Sequen
                 "unlisted": verdict.unlisted,
                 "not_known": list(verdict.not_known),
                 "state": compared and _describe_state(compared),
+                "log": growth and growth._asdict(),
             }
         )
         return
@@ -373,6 +371,10 @@ def _show(verdict: Verdict, compared: "StateVerdict | None", checkpoints: Sequen
         out.print(Text(f"{compared.rows} rows compared, {agree}", style="bold"))
         if compared.adopted:
             out.print(Text(f"Not known: whether rows were changed before the adoption, record {compared.adopted}."))
+    if growth:
+        in_log = f"The log has {growth.size} leaves, {growth.published} of them in its published checkpoint"
+        since = "" if growth.oldest is None else f", the oldest since {show_instant(growth.oldest)}"
+        out.print(Text(f"{in_log}; {growth.waiting} leaves of records and SD-Cards are not in it yet{since}"))
     if latest:
         of = printable(", ".join(issuers))
         out.print(Text(f"{len(checkpoints)} checkpoints of {of}, the latest of {show_instant(latest.at)}"))

@@ -12,10 +12,10 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from issuer_service.cli.serve import ConfigFile, DatabaseUrl, make_missing_database, read_settings
-from sdcard.cli.options import AsJson, complete_contexts
+from issuer_service.cli.serve import ConfigFile, DatabaseUrl, make_missing_database, read_settings, run_on_database
+from sdcard.cli.options import AsJson, Yes, complete_contexts, confirm
 from sdcard.cli.output import check_head, print_result, printable
-from sdcard.errors import Finding, Part
+from sdcard.errors import Finding, Misuse, Part
 from sdcard.io.system import SystemClock, SystemSalts
 
 if TYPE_CHECKING:
@@ -105,6 +105,29 @@ def move_database(
         {"rows": counts},
         f"{sum(counts.values())} rows of {len(counts)} tables. Set SDCARD_DATABASE_URL; keep the file as a backup.",
     )
+
+
+@app.command("rename-log")
+def rename_log(
+    yes: Yes = False, database_url: DatabaseUrl = None, config: ConfigFile = None, as_json: AsJson = False
+) -> None:
+    """Let the transparency log go on under another name, after a restored backup.
+
+    Its witnesses refuse a log that lost leaves. Asks for confirmation.
+
+    Example: sdcard db rename-log --yes
+    """
+    from issuer_service.transparency.records import origin_of
+    from issuer_service.transparency.repository import rename
+
+    settings, now = read_settings(config, database_url=database_url), int(SystemClock().now())
+    confirm("New proofs are refused until witnesses and Verifiers have the line of the renamed log.", yes)
+    log = run_on_database(lambda database: database.change(rename, now), settings.database_url)
+    if log is None:
+        raise Misuse("the registry keeps no transparency log")
+    origin = origin_of(settings.issuer_url, log)
+    told = f"the log is {origin} now; give its line to witnesses and Verifiers: sdcard keys published log"
+    print_result(as_json, {"origin": origin}, told)
 
 
 # -- ``sdcard registry import`` ----------------------------------------------------------------------------------------

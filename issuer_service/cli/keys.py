@@ -88,17 +88,20 @@ def published(use: Use, database_url: DatabaseUrl = None, config: ConfigFile = N
     Example: sdcard keys published audit > audit.jwks
     """
     from issuer_service.keys.ring import KeyRing
-    from issuer_service.transparency.records import log_line
+    from issuer_service.transparency.records import LOG, log_line
+    from issuer_service.transparency.repository import read_tree
     from sdcard.io.key_files import public_jwks
 
     chosen, settings = _use(use), read_settings(config, database_url=database_url)
 
-    async def work(database: "Database", vault: "Vault") -> tuple["PublicKey", ...]:
-        return (await KeyRing(database, vault, SystemClock()).current()).published[chosen]
+    async def work(database: "Database", vault: "Vault") -> tuple[tuple["PublicKey", ...], int]:
+        tree = await database.read(read_tree)
+        keys = (await KeyRing(database, vault, SystemClock()).current()).published[chosen]
+        return keys, tree.log if tree else LOG
 
-    keys = _on_vault(work, settings)
+    keys, log = _on_vault(work, settings)
     if chosen == "log":
-        print_lines(*(log_line(settings.issuer_url, key) for key in keys))
+        print_lines(*(log_line(settings.issuer_url, key, log) for key in keys))
     else:
         print_json(public_jwks(*keys))
 

@@ -113,9 +113,26 @@ REPLAYED: Mapping[str, Mapping[str, str]] = {
         "shown": "follows from the status changes, and from when they become public",
         "public_at": "not later than records say: a later one would keep a revocation from the list",
     },
+    "log_leaves": {
+        "entry": "the audit record names the entry of its leaf; each SD-Card of a Batch has one",
+        "at": "the time of the record; of the leaf of an SD-Card, only the order of those that wait",
+        "place": "the entries of the tree",
+        "agent_id": "the agent of the record; of the leaf of an SD-Card, who gets its proof",
+        "card": "each SD-Card of a Batch has a leaf",
+        "salt": "leads to the entry, with the record or the commitment",
+        "structure": "the text of the record",
+        "commitment": "leads to the entry, with the record or the salt",
+    },
+    "log_tiles": dict.fromkeys(tables.log_tiles.c.keys(), "the entries of the tree make all other tiles"),
+    "log_head": {
+        "size": "the number of entries",
+        "root": "the entries of the tree make it",
+        "published": "the published checkpoint",
+        "checkpoint": "the root of the tree of this size",
+    },
     "discovery_postings": {"term": "the terms of the row of discovery_cards", "position": "the row of discovery_cards"},
 }
-"""Table → column → its source. These rows follow from audit events, or from other tables that are compared."""
+"""Table → column → its source. These rows follow from audit events, or from other rows that are compared."""
 
 NOT_COMPARED: Mapping[str, Mapping[str, str]] = {
     "answers": dict.fromkeys(
@@ -135,14 +152,10 @@ NOT_COMPARED: Mapping[str, Mapping[str, str]] = {
         tables.agent_checks.c.keys(),
         "times and findings of checks: another row delays or repeats a check; what is proved is in domain_proofs",
     ),
-    "log_leaves": dict.fromkeys(
-        tables.log_leaves.c.keys(),
-        "the log itself: a leaf that is changed or deleted has no proof, and the audit record names its entry",
-    ),
-    "log_tiles": dict.fromkeys(
-        tables.log_tiles.c.keys(), "the log itself: its witnesses and monitors compare the tree"
-    ),
-    "log_head": dict.fromkeys(tables.log_head.c.keys(), "the log itself: its witnesses and monitors compare the root"),
+    "log_head": {
+        "log": "its number is part of its name, which witnesses and Verifiers know",
+        "batch_at": "when the last batch was appended: another time delays or repeats a batch",
+    },
     "audit": dict.fromkeys(tables.audit.c.keys(), "the chain itself: its digests and the checkpoints protect it"),
     "audit_head": {
         "chain": "a constant",
@@ -152,7 +165,7 @@ NOT_COMPARED: Mapping[str, Mapping[str, str]] = {
         "log_key": "the key of agent digests in the log: another one shows that the log began anew",
     },
 }
-"""Tables that are not compared → column → why."""
+"""What is not compared: table → column → why."""
 
 
 def pack(key: bytes, compared: Compared, name: str, rows: Sequence[Row]) -> bytes:
@@ -240,7 +253,7 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_plai
 # -- Replay: what the records of the chain say that the tables hold ---------------------------------------------------
 # The expectation is kept in a temporary SQLite database on the disk, so that memory does not grow with the registry.
 
-_ISSUING = {AuditEvent.AGENT_REGISTERED, AuditEvent.AGENT_RENEWED, AuditEvent.AGENT_KEYS_CHANGED}
+ISSUING = {AuditEvent.AGENT_REGISTERED, AuditEvent.AGENT_RENEWED, AuditEvent.AGENT_KEYS_CHANGED}
 _OF_DELETED = ("batches", "cards", "discovery_cards", "domain_proofs")
 _TABLES = """
 CREATE TABLE expected (
@@ -304,7 +317,7 @@ class Replay:
     def _happen(self, sequence: int, record: Mapping[str, Any], public_at: int | None) -> None:
         """Apply the consequences of the event itself."""
         event, agent = record["event"], record["agent_id"]
-        if event in _ISSUING:
+        if event in ISSUING:
             self._forget(agent, "discovery_cards")
             if record.get("supersedes") == Supersedes.REVOKE:
                 self._change(sequence, AuditEvent.CARDS_REVOKED, agent, record["at"], public_at)

@@ -203,7 +203,7 @@ log_leaves = Table(
     sqlite_with_rowid=False,
 )
 """Entries of the log. ``place``: the number of the leaf; NULL while it waits. ``card``: the digest of its SD-Card; NULL
-for an audit record, which has ``commitment`` and ``structure``. ``salt``: NULL if it is erased."""
+for an audit record, which has a ``structure``. ``commitment``: what ``entry`` hashes with it, or with the salt."""
 
 log_tiles = Table(
     "log_tiles",

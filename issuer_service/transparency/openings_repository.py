@@ -27,7 +27,7 @@ def find_openings(connection: Connection, agent_id: str, first: int, most: int) 
     these = log_leaves.c.agent_id == agent_id, log_leaves.c.place >= first, log_leaves.c.place < published
     asked = _LEAVES.where(*these, log_leaves.c.salt.is_not(None)).limit(most)
     return [
-        OpenedLeaf(place, at, bytes(salt), card, None if commitment is None else bytes(commitment), _read(structure))
+        OpenedLeaf(place, at, bytes(salt), card, bytes(commitment) if structure else None, _read(structure))
         for place, at, salt, card, commitment, structure in connection.execute(asked)
     ]
 

@@ -4,11 +4,13 @@ import secrets
 from collections.abc import Callable
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, insert, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, func, insert, select, update
 
+from issuer_service.audit.records import AuditEvent, AuditRow
+from issuer_service.audit.repository import append_audit
 from issuer_service.db.tables import agents, audit_head, cards, log_head, log_leaves, log_tiles
-from issuer_service.transparency.records import Tree
-from sdcard.transparency.records import take_batch
+from issuer_service.transparency.records import ENTRIES, LOG, Growth, Tree
+from sdcard.transparency.records import padding_entry, take_batch
 from sdcard.transparency.tree import (
     EMPTY_ROOT,
     HASH_BYTES,
@@ -21,9 +23,6 @@ from sdcard.transparency.tree import (
 )
 
 KEY_BYTES = 32
-_LOG = 1
-_ENTRIES = -1
-"""The level of tiles of entries."""
 
 
 class CardProof(NamedTuple):
@@ -48,14 +47,38 @@ def begin(connection: Connection) -> None:
     """
     unkeyed = update(audit_head).where(audit_head.c.log_key.is_(None)).values(log_key=secrets.token_bytes(KEY_BYTES))
     if connection.execute(unkeyed).rowcount:
-        empty = {"log": _LOG, "size": 0, "root": EMPTY_ROOT, "batch_at": 0, "published": 0, "checkpoint": ""}
+        empty = {"log": LOG, "size": 0, "root": EMPTY_ROOT, "batch_at": 0, "published": 0, "checkpoint": ""}
         connection.execute(insert(log_head), empty)
+
+
+def rename(connection: Connection, at: int) -> int | None:
+    """Let the log go on under another name; return its number. None without a log.
+
+    Its tree stays, so it tells nothing that the log before did not tell. It has no checkpoint until the next batch.
+    """
+    head = connection.execute(select(log_head.c.log).with_for_update()).first()
+    if head is None:
+        return None
+    connection.execute(update(log_head).values(log=head.log + 1, published=0, checkpoint=""))
+    disclosed = {"log": (str(head.log + 1),)}
+    append_audit(connection, AuditRow(AuditEvent.LOG_RENAMED, at, "", "", disclosed=disclosed))
+    return int(head.log) + 1
 
 
 def read_tree(connection: Connection) -> Tree | None:
     """Return the log as it is stored; None before it begins."""
     row = connection.execute(select(log_head)).first()
-    return None if row is None else Tree(row.size, bytes(row.root), row.batch_at, row.checkpoint)
+    return None if row is None else Tree(row.log, row.size, bytes(row.root), row.batch_at, row.checkpoint)
+
+
+def read_growth(connection: Connection) -> Growth | None:
+    """Return how far the log is; None before it begins."""
+    head = connection.execute(select(log_head.c.size, log_head.c.published)).first()
+    if head is None:
+        return None
+    asked = select(func.count(), func.min(log_leaves.c.at)).where(log_leaves.c.place.is_(None))
+    waiting, oldest = connection.execute(asked).one()
+    return Growth(head.size, head.published, waiting, oldest)
 
 
 def append_batch(connection: Connection, count: int, seconds: int, instant: int) -> Tree | None:
@@ -70,7 +93,7 @@ def append_batch(connection: Connection, count: int, seconds: int, instant: int)
     asked = select(log_leaves.c.entry).where(log_leaves.c.place.is_(None))
     asked = asked.order_by(log_leaves.c.at, log_leaves.c.entry).limit(count)
     waiting = [bytes(entry) for entry in connection.execute(asked).scalars()]
-    batch, _ = take_batch(waiting, count, secrets.token_bytes(count * HASH_BYTES))
+    batch, _ = take_batch(waiting, count, _padding(connection, head.log, head.size, count))
     places = {entry: head.size + number for number, entry in enumerate(batch)}
     if waiting:
         placing = update(log_leaves).where(log_leaves.c.entry == bindparam("this"))
@@ -82,7 +105,12 @@ def append_batch(connection: Connection, count: int, seconds: int, instant: int)
         _write(connection, tile, hashes)
     root = root_hash(TileNodes(read, size), size)
     connection.execute(update(log_head).values(size=size, root=root, batch_at=instant))
-    return Tree(size, root, instant, head.checkpoint)
+    return Tree(head.log, size, root, instant, head.checkpoint)
+
+
+def _padding(connection: Connection, log: int, size: int, count: int) -> bytes:
+    key = bytes(connection.execute(select(audit_head.c.log_key)).scalar_one())
+    return b"".join([padding_entry(key, log, size + number) for number in range(count)])
 
 
 def is_due(batch_at: int, seconds: int, instant: int) -> bool:
@@ -94,10 +122,13 @@ def is_due(batch_at: int, seconds: int, instant: int) -> bool:
     return not batch_at - 2 * seconds <= instant <= batch_at
 
 
-def publish(connection: Connection, size: int, checkpoint: str) -> None:
-    """Publish a cosigned checkpoint, unless a larger one is published."""
-    later = update(log_head).where(log_head.c.published < size)
-    connection.execute(later.values(published=size, checkpoint=checkpoint))
+def publish(connection: Connection, tree: Tree, checkpoint: str) -> None:
+    """Publish a cosigned checkpoint, unless a larger one is published.
+
+    Nothing is published if the log was renamed.
+    """
+    later = update(log_head).where(log_head.c.log == tree.log, log_head.c.published < tree.size)
+    connection.execute(later.values(published=tree.size, checkpoint=checkpoint))
 
 
 def read_tile(connection: Connection, tile: Tile) -> bytes | None:
@@ -134,11 +165,13 @@ def find_proofs(connection: Connection, agent_id: str) -> tuple[str, list[CardPr
 
 
 def erase(connection: Connection, agent_id: str) -> None:
-    """Delete the salts of an agent's leaves.
+    """Delete the salts of an agent's leaves, and what those of SD-Cards hash.
 
     The leaves stay, and nobody can test what they are about.
     """
-    connection.execute(update(log_leaves).where(log_leaves.c.agent_id == agent_id).values(salt=None))
+    commitment = case((log_leaves.c.card.is_(None), log_leaves.c.commitment), else_=None)
+    erased = update(log_leaves).where(log_leaves.c.agent_id == agent_id)
+    connection.execute(erased.values(salt=None, commitment=commitment))
 
 
 def _reader(connection: Connection) -> Callable[[Tile], bytes]:
@@ -159,4 +192,4 @@ def _is_tile(tile: Tile) -> ColumnElement[bool]:
 
 
 def _level(tile: Tile) -> int:
-    return _ENTRIES if tile.level is None else tile.level
+    return ENTRIES if tile.level is None else tile.level

@@ -41,19 +41,34 @@ def growing(container: Container, terms: LogTerms) -> Callable[[], Awaitable[Non
     async def grow() -> None:
         instant = int(container.clock.now()) // terms.seconds * terms.seconds
         tree = await container.database.read(repository.read_tree)
-        if tree is None or not repository.is_due(tree.batch_at, terms.seconds, instant):
+        if tree is None:
             return
-        async with asyncio.timeout(_LONGEST_SECONDS):
-            grown = await container.database.change(repository.append_batch, terms.batch, terms.seconds, instant)
-            if grown is not None:
-                await _publish(container, terms, grown, seen)
+        try:
+            if repository.is_due(tree.batch_at, terms.seconds, instant):
+                async with asyncio.timeout(_LONGEST_SECONDS):
+                    grown = await container.database.change(
+                        repository.append_batch, terms.batch, terms.seconds, instant
+                    )
+                    if grown is not None:
+                        await _publish(container, terms, grown, seen)
+        finally:
+            await _show_growth(container)
 
     return grow
 
 
+async def _show_growth(container: Container) -> None:
+    """Set the metrics of the log."""
+    growth = await container.database.read(repository.read_growth)
+    if growth is not None:
+        now = container.clock.now()
+        seconds = 0 if growth.oldest is None else max(now - growth.oldest, 0)
+        container.metrics.show_log(growth.waiting, seconds, growth.size - growth.published)
+
+
 async def _publish(container: Container, terms: LogTerms, tree: Tree, seen: dict[NoteKey, int]) -> None:
     """Sign the checkpoint of a tree, and publish it if enough witnesses cosign."""
-    signer, origin = (await container.keys.current()).signer(KeyUse.LOG), origin_of(container.issuer_url)
+    signer, origin = (await container.keys.current()).signer(KeyUse.LOG), origin_of(container.issuer_url, tree.log)
     signed = await asyncio.to_thread(sign_checkpoint, origin, tree.size, tree.root, signer)
     asked = [
         _cosign(container, terms, signed, name, key, seen)
@@ -64,7 +79,7 @@ async def _publish(container: Container, terms: LogTerms, tree: Tree, seen: dict
     lines = [line for line in await asyncio.gather(*asked) if line is not None]
     text, own = f"{signed}{''.join(map(str, lines))}", NoteKey(origin, KeyType.ED25519, signer.public_key)
     replace(terms.policy, logs=(own,)).verify(text, container.clock.now())
-    await container.database.change(repository.publish, tree.size, text)
+    await container.database.change(repository.publish, tree, text)
 
 
 async def _cosign(

@@ -5,7 +5,8 @@ structural part, and a commitment to the personal part. An erased record keeps t
 still leads to its leaf, and nobody can test a guess of its personal part.
 
 A log appends the same number of leaves at each interval. The leaves of a batch are in the order of their hashes, and
-padding fills it, so the log shows neither the number nor the order of records.
+padding fills it, so the log shows neither the number nor the order of records. Padding is computed from a secret. So
+the registry can tell it from the leaf of a record that was deleted, and nobody else can.
 """
 
 import hashlib
@@ -25,6 +26,7 @@ from sdcard.transparency.tree import HASH_BYTES
 _RECORD = b"sd-card log record 1\n"
 _PERSONAL = b"sd-card log personal 1\n"
 _AGENT = b"sd-card log agent 1\n"
+_PADDING = b"sd-card log padding 1\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +119,25 @@ def agent_digest(key: bytes, agent_id: str) -> str:
     return hmac.new(key, _AGENT + agent_id.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
 
+def padding_entry(key: bytes, log: int, number: int) -> bytes:
+    """Compute the padding of a number, which one leaf of a log has at most.
+
+    Args:
+        key: the secret of ``agent_digest``.
+        log: which of the registry's logs it is. A log that goes on under another name has other padding, so that
+            nobody can compare it with that of the log before.
+        number: less than 2**64.
+    """
+    return hmac.digest(key, _PADDING + log.to_bytes(8, "big") + number.to_bytes(8, "big"), "sha256")
+
+
 def take_batch(waiting: Sequence[bytes], size: int, padding: bytes) -> tuple[list[bytes], list[bytes]]:
     """Make the next batch of entries.
 
     Args:
         waiting: entries in the order in which they wait. Those that find no room wait for the next batch.
         size: the number of entries of every batch.
-        padding: ``size`` times 32 random bytes.
+        padding: ``size`` entries of padding, one after the other. The first ones are used.
 
     Returns:
         The batch, in the order of the hashes, and the entries that still wait.

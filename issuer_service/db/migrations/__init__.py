@@ -13,7 +13,7 @@ from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import Connection, column, func, inspect, make_url, select, table
 
-from issuer_service.db.state_check import adopt
+from issuer_service.db.adoption import adopt
 from sdcard.errors import Misuse
 from sdcard.io.database import Database, open_database
 from sdcard.io.database_errors import reachable

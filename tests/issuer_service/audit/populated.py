@@ -2,6 +2,8 @@
 chains, approvals and reviews of each state.
 """
 
+from dataclasses import replace
+
 from issuer_service.agents import checks_repository as checks
 from issuer_service.agents.lifecycle_repository import delete_agent
 from issuer_service.agents.records import CheckResult, DeletionRow
@@ -9,11 +11,16 @@ from sdcard.encoding import JsonObject
 from tests.issuer_service.console.visitor import Visitor
 from tests.issuer_service.delegation.office import KEYS, Office
 from tests.issuer_service.desk import Desk, OpenDesk, ask, changing, jwk, request
+from tests.issuer_service.transparency.logs import TERMS, begin, grow
 from tests.world import ISSUER, key
+
+MORE_THAN_A_TILE = 400
+"""Leaves of the log."""
 
 
 def populate(desk: Desk) -> None:
     """Use every table, in the ways in which the registry writes them."""
+    begin(desk)
     with desk.open(console=True) as registry:
         office = Office(desk, registry)
         _change_agents(registry)
@@ -25,6 +32,7 @@ def populate(desk: Desk) -> None:
         registry.done("POST", "/nonces")
         registry.post(request("kept", public_key=jwk(key(71))), idempotency_key='"once"')
         assert registry.found(text="assistant")
+    grow(desk, replace(TERMS, batch=MORE_THAN_A_TILE), seconds=0)
 
 
 def _change_agents(registry: OpenDesk) -> None:

@@ -17,8 +17,9 @@ from sdcard.encoding import encode_base64url
 from sdcard.io.system import show_instant
 from tests.command_line import Ran, Sdcard
 from tests.issuer_service.desk import KEK_SECRET, Desk, jwk, key_row, request, seed_keys
+from tests.issuer_service.transparency.logs import LOG_KEY, RENAMED, begin, grow
 from tests.sdcard.audit_chains import content
-from tests.world import NOW, key
+from tests.world import ISSUER, NOW, key
 
 
 @pytest.fixture
@@ -331,3 +332,34 @@ def test_the_tables_are_compared_with_the_chain(
     assert any("it is invalid" in one["message"] for one in found), "the revocation that was undone"
     shown = sdcard("audit", "verify", "--state")
     assert (shown.status, "Record 7 says otherwise" in shown.out) == (1, True)
+
+
+def test_verify_says_how_many_leaves_wait_for_the_log(sdcard: Sdcard, recorded: Desk) -> None:
+    assert sdcard("audit", "verify", "--json").json["log"] is None
+    begin(recorded)
+    with recorded.open() as registry:
+        registry.register(request("fresh", public_key=jwk(key(60))))
+        grow(recorded)
+        registry.register(request("waits", public_key=jwk(key(61))))
+    since = int(recorded.clock.now())
+
+    ran = sdcard("audit", "verify", "--json")
+    assert ran.json["log"] == {"size": 16, "published": 16, "waiting": 4, "oldest": since}
+    shown = " ".join(sdcard("audit", "verify").out.split())
+    assert "16 leaves, 16 of them in its published checkpoint; 4 leaves of records and SD-Cards are not in it" in shown
+    assert show_instant(since) in shown
+
+
+def test_a_log_is_renamed_by_those_who_say_so(sdcard: Sdcard, recorded: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDCARD_ISSUER", ISSUER)
+    assert "keeps no transparency log" in sdcard("db", "rename-log", "--yes").err
+    begin(recorded)
+    assert sdcard("db", "rename-log").status == 2
+    assert sdcard("keys", "published", "log").out == f"log {LOG_KEY}\n"
+
+    ran = sdcard("db", "rename-log", "--yes", "--json")
+
+    assert ran.json == {"origin": RENAMED.name}
+    assert sdcard("keys", "published", "log").out == f"log {RENAMED}\n"
+    assert [(one["event"], one["disclosed"]) for one in recorded.audit()[3:]] == [("log.renamed", {"log": ["2"]})]
+    assert recorded.differences() == []

@@ -27,6 +27,7 @@ from sdcard.audit_chain import Head, issue_checkpoint
 from tests.command_line import Sdcard
 from tests.issuer_service.audit.populated import populate
 from tests.issuer_service.desk import Desk, ask, jwk, key_row, on_both_databases, request, seed_keys
+from tests.issuer_service.transparency.logs import TERMS, begin, grow, tree
 from tests.postgres import Cluster, cluster, query
 from tests.world import ISSUER, NOW, key, raises_rule
 
@@ -393,9 +394,11 @@ def test_every_row_moves_and_the_registry_goes_on(recorded: Desk, postgres: Clus
     assert comparable(moved) == comparable(recorded)
     assert counts == {**recorded.counts(), "secrets": 1}
     assert query(url, "SELECT * FROM secrets") == query(recorded.url, "SELECT * FROM secrets")
-    assert {table for table, rows in counts.items() if not rows} <= {"log_head", "log_leaves", "log_tiles"}
+    assert [table for table, rows in counts.items() if not rows] == []
     with moved.open() as registry:
         registry.register(request("after", public_key=jwk(key(90))))
+    grow(moved)
+    assert tree(moved).size == tree(recorded).size + TERMS.batch, "the log goes on where it was"
     assert moved.differences() == []
 
 
@@ -416,6 +419,17 @@ def test_a_registry_that_differs_from_its_chain_stays(recorded: Desk, postgres: 
         move(recorded.url, url)
 
     assert query(url, "SELECT count(*) FROM agents") == [[(0,)]]
+
+
+def test_a_registry_whose_log_differs_stays(recorded: Desk, postgres: Cluster) -> None:
+    begin(recorded)
+    with recorded.open() as registry:
+        registry.register(request())
+    grow(recorded)
+    query(recorded.url, "DELETE FROM log_tiles WHERE level = 0")
+
+    with pytest.raises(Misuse, match="audit verify --state"):
+        move(recorded.url, postgres.url(postgres.new_database()))
 
 
 def test_only_a_sqlite_file_moves_and_only_to_postgresql(recorded: Desk, postgres: Cluster) -> None:

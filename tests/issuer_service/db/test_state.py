@@ -74,9 +74,11 @@ def _disarm(connection: Connection) -> None:
 
 
 def a_row(connection: Connection, table: Table) -> dict[str, Any]:
-    """The last row, by all its columns."""
-    row = connection.execute(select(table).order_by(*table.primary_key.columns)).mappings().all()[-1]
-    return dict(row)
+    """The last row, by all its columns. Of the log's leaves the last one of an audit record."""
+    asked = select(table).order_by(*table.primary_key.columns)
+    if table.name == "log_leaves":
+        asked = asked.where(table.c.card.is_(None), table.c.salt.is_not(None))
+    return dict(connection.execute(asked).mappings().all()[-1])
 
 
 def this(table: Table, row: dict[str, Any]) -> list[Any]:
@@ -85,7 +87,7 @@ def this(table: Table, row: dict[str, Any]) -> list[Any]:
 
 def another(column: Column[Any], value: Any) -> Any:
     """Another value that the column takes. Where a smaller one is no harm, or another row has it, a larger one."""
-    if column.name in ("public_at", "slot") and value is not None:
+    if column.name in ("public_at", "slot", "level", "log") and value is not None:
         return value + 100
     if isinstance(column.type, StoredJson):
         return {"another": 1}
@@ -120,11 +122,14 @@ def test_a_digest_is_over_the_json_of_its_column(row: dict[str, Any], name: str)
 
 
 def test_every_column_of_every_table_is_compared_or_has_a_reason() -> None:
-    decided = {table: set(one.columns) | set(one.apart) for table, one in COMPARED.items()}
+    decided = [(table, column) for table, one in COMPARED.items() for column in (*one.columns, *one.apart)]
     for reasons in (REPLAYED, NOT_COMPARED):
-        decided |= {table: set(columns) for table, columns in reasons.items()}
-    assert decided == {name: set(table.c.keys()) for name, table in metadata.tables.items()}
-    assert not set(COMPARED) & set(REPLAYED) | set(COMPARED) & set(NOT_COMPARED) | set(REPLAYED) & set(NOT_COMPARED)
+        decided += [(table, column) for table, columns in reasons.items() for column in columns]
+    assert sorted(decided) == sorted(
+        (name, column)
+        for name, table in metadata.tables.items()
+        for column in metadata.tables[name].c.keys()  # noqa: SIM118 -- names, not columns
+    )
 
 
 def forgets_adoption(migration: str) -> bool:
@@ -149,6 +154,7 @@ def test_the_registry_itself_leaves_the_tables_as_the_chain_says(populated: Desk
 @pytest.mark.parametrize("name", CHECKED)
 def test_another_value_in_any_column_is_found_there(populated: Desk, name: str) -> None:
     table = metadata.tables[name]
+    columns = [column for column in table.c if column.name not in NOT_COMPARED.get(name, ())]
 
     def changing(column: Column[Any]) -> Callable[[Connection], None]:
         def tamper(connection: Connection) -> None:
@@ -158,7 +164,7 @@ def test_another_value_in_any_column_is_found_there(populated: Desk, name: str) 
 
         return tamper
 
-    for column, found in zip(table.c, tampered(populated, *map(changing, table.c)), strict=True):
+    for column, found in zip(columns, tampered(populated, *map(changing, columns)), strict=True):
         in_table = [(rule, path) for rule, path in found if path[0] == name]
         is_named = any(path[-1] == column.name for _, path in in_table)
         is_other_row = {"audit.state-added", "audit.state-missing"} <= {rule for rule, _ in in_table}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from issuer_service.container import Container
+from issuer_service.keys import repository as keys_repository
 from issuer_service.keys.repository import KeyUse
 from issuer_service.transparency import repository
 from issuer_service.transparency.records import origin_of
@@ -24,7 +25,7 @@ from tests.sdcard.transparency.served_logs import serving
 from tests.world import ISSUER
 
 LOG_SIGNER = parse_private_jwk(generate_jwk(SignatureAlgorithm.EDDSA))
-LOG_KEY = NoteKey(origin_of(ISSUER), KeyType.ED25519, LOG_SIGNER.public_key)
+LOG_KEY, RENAMED = (NoteKey(origin_of(ISSUER, log), KeyType.ED25519, LOG_SIGNER.public_key) for log in (1, 2))
 LOOPBACK = EgressPolicy((ip_network("127.0.0.0/8"),), seconds=5.0)
 TERMS = LogTerms(NO_WITNESSES, seconds=60, batch=16, egress=LOOPBACK)
 
@@ -32,7 +33,11 @@ TERMS = LogTerms(NO_WITNESSES, seconds=60, batch=16, egress=LOOPBACK)
 def begin(desk: Desk) -> None:
     """Give a registry its log and its key."""
     ask(desk.url, changing(repository.begin))
-    seed_keys(desk.url, key_row(LOG_SIGNER, KeyUse.LOG))
+    row = key_row(LOG_SIGNER, KeyUse.LOG)
+    if desk.recorded:
+        ask(desk.url, changing(keys_repository.add_keys, [row]))
+    else:
+        seed_keys(desk.url, row)
 
 
 def grow(desk: Desk, terms: LogTerms = TERMS, seconds: int = 60, processes: int = 1) -> None:
@@ -55,9 +60,9 @@ def tree(desk: Desk) -> Any:
     return ask(desk.url, lambda database: database.read(repository.read_tree))
 
 
-def trust(*witnesses: NoteKey, quorum: str = "all") -> LogPolicy:
+def trust(*witnesses: NoteKey, quorum: str = "all", log: NoteKey = LOG_KEY) -> LogPolicy:
     """Return a Verifier's policy: the registry's log, and all of these witnesses or any."""
-    lines = [f"log {LOG_KEY}", *(f"witness w{n} {key}" for n, key in enumerate(witnesses))]
+    lines = [f"log {log}", *(f"witness w{n} {key}" for n, key in enumerate(witnesses))]
     if witnesses:
         lines += [f"group g {quorum} {' '.join(f'w{n}' for n in range(len(witnesses)))}", "quorum g"]
     return parse_log_policy("\n".join(lines or []) + ("\n" if witnesses else "\nquorum none\n"))
@@ -70,7 +75,7 @@ class RunningWitness:
         self.signer = parse_private_jwk(generate_jwk(SignatureAlgorithm.EDDSA))
         self.key = NoteKey(name, KeyType.COSIGNATURE, self.signer.public_key)
         self.store = WitnessStore.create(folder / f"{name}.sqlite", self.key)
-        self.witness = Witness(name, self.signer, [LOG_KEY], self.store, desk.clock)
+        self.witness = Witness(name, self.signer, [LOG_KEY, RENAMED], self.store, desk.clock)
         self.address = ""
 
 

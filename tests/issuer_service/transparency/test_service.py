@@ -1,19 +1,35 @@
 """The registry's log: a leaf for each record and SD-Card, batches that tell little, cosigned checkpoints."""
 
+import asyncio
+import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import Connection, func, update
 
-from issuer_service.db.tables import log_tiles
+from issuer_service.db.tables import log_head, log_leaves, log_tiles
+from issuer_service.transparency import repository
 from issuer_service.transparency.records import origin_of
+from issuer_service.transparency.service import growing
+from issuer_service.transparency.terms import LogTerms
 from sdcard import Refused
 from sdcard.transparency.notes import parse_checkpoint
 from sdcard.transparency.proofs import card_entry
 from sdcard.transparency.tree import EMPTY_ROOT, MerkleTree, leaf_hash, parse_entries, root_hash
 from tests.issuer_service.desk import Desk, OpenDesk, ask, changing, jwk, on_both_databases, request
-from tests.issuer_service.transparency.logs import TERMS, begin, checkpoint, grow, terms_with, tree, trust, witnesses
+from tests.issuer_service.transparency.logs import (
+    RENAMED,
+    TERMS,
+    begin,
+    checkpoint,
+    grow,
+    terms_with,
+    tree,
+    trust,
+    witnesses,
+)
 from tests.postgres import query
 from tests.world import ISSUER, key
 
@@ -139,6 +155,80 @@ def test_a_checkpoint_is_published_with_the_quorum_of_the_witnesses(desk: Desk, 
         assert policy.verify(checkpoint(registry), desk.clock.now()).checkpoint.size == 48
 
 
+def test_metrics_tell_of_leaves_that_wait_and_of_a_missing_quorum(desk: Desk, tmp_path: Path) -> None:
+    def shown(terms: LogTerms, seconds: int) -> list[float | None]:
+        desk.clock.advance(seconds)
+        container = desk.container()
+
+        async def work() -> None:
+            with contextlib.suppress(Refused):
+                await growing(container, terms)()
+            await container.database.close()
+
+        asyncio.run(work())
+        names = ("waiting_leaves", "waiting_seconds", "unpublished_leaves")
+        return [container.metrics.registry.get_sample_value(f"sdcard_log_{name}") for name in names]
+
+    begin(desk)
+    with witnesses(tmp_path, desk, 1) as running, desk.open() as registry:
+        terms = terms_with(running, batch=4)
+        assert shown(terms, 60) == [0, 0, 0]
+        registry.register(request())
+        registry.register(OTHER)
+        assert shown(terms, 1) == [8, 1, 0], "no batch is due"
+        running[0].witness.add = lambda body: (503, "text/plain", "")  # type: ignore[method-assign]  # it is gone
+        assert shown(terms, 60) == [4, 61, 4], "four leaves found no room, and the witness did not cosign"
+        del running[0].witness.add
+        assert shown(terms, 60) == [0, 0, 0]
+
+
+def test_a_log_of_a_restored_backup_goes_on_under_another_name(desk: Desk, tmp_path: Path) -> None:
+    begin(desk)
+    with witnesses(tmp_path, desk, 1) as running, desk.open() as registry:
+        terms, policy = terms_with(running), trust(running[0].key)
+        grow(desk, terms)
+        backup = query(desk.url, "SELECT size, root, batch_at, published, checkpoint FROM log_head")[0][0]
+        registry.register(request())
+        grow(desk, terms)
+        lost, padded = checkpoint(registry), entries(registry, 32)
+        restore(desk, backup)
+        registry.register(OTHER)
+        for _ in range(2):
+            with pytest.raises(Refused) as refusal:
+                grow(desk, terms)
+            assert str(refusal.value.rule) == "log.witnesses"
+
+        restore(desk, backup)
+        assert ask(desk.url, changing(repository.rename, int(desk.clock.now()))) == 2
+        assert registry.client.get("/log/checkpoint").status_code == 404
+        grow(desk, terms)
+        renamed, found = checkpoint(registry), entries(registry, 32)
+    assert policy.verify(lost, desk.clock.now()).checkpoint.size == 32, "proofs from before stay valid"
+    with pytest.raises(Refused) as refusal:
+        policy.verify(renamed, desk.clock.now())
+    assert str(refusal.value.rule) == "log.unknown"
+    witnessed = trust(running[0].key, log=RENAMED).verify(renamed, desk.clock.now())
+    assert (witnessed.checkpoint.origin, len(witnessed.witnesses)) == (f"{origin_of(ISSUER)}/2", 1)
+    assert found[:16] == padded[:16], "the tree goes on"
+    waited = {entry for entry, *_ in leaves(desk)}
+    assert set(found[16:]) & set(padded[16:]) <= waited, "no padding is in both"
+    assert desk.differences() == []
+
+
+def restore(desk: Desk, backup: Sequence[Any]) -> None:
+    """Put the log back to the batch of a backup; what it had not placed waits."""
+    size, root, batch_at, published, text = backup
+    tiles = update(log_tiles).values(hashes=func.substr(log_tiles.c.hashes, 1, size * 32))
+    head = update(log_head).values(size=size, root=root, batch_at=batch_at, published=published, checkpoint=text)
+    waiting = update(log_leaves).where(log_leaves.c.place >= size).values(place=None)
+
+    def put_back(connection: Connection) -> None:
+        for statement in (tiles, head, waiting):
+            connection.execute(statement)
+
+    ask(desk.url, changing(put_back))
+
+
 def test_the_leaves_of_a_deleted_agent_stay_without_salts(desk: Desk) -> None:
     begin(desk)
     with desk.open() as registry:
@@ -152,6 +242,8 @@ def test_the_leaves_of_a_deleted_agent_stay_without_salts(desk: Desk) -> None:
         for agent in ("other", "ai-assistant-v2")
     }
     assert salted == {"other": {False}, "ai-assistant-v2": {True}}
+    hashed = {commitment for _, _, agent, card, _, commitment in leaves(desk) if card and agent == "other"}
+    assert hashed == {None}, "nor what the leaf of an SD-Card hashes"
     assert tree(desk).root != EMPTY_ROOT
     assert desk.differences() == []
 

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sdcard import Misuse, Refused
-from sdcard.transparency.records import LogRecord, Structure, agent_digest, check_opening, make_record, take_batch
+from sdcard.transparency.records import (
+    LogRecord,
+    Structure,
+    agent_digest,
+    check_opening,
+    make_record,
+    padding_entry,
+    take_batch,
+)
 from vectors.actors import NOW
 
 KEY, SALT = b"k" * 32, bytes(range(32))
@@ -107,6 +115,15 @@ def test_a_batch_shows_neither_the_number_nor_the_order_of_records() -> None:
         return [len(entry) for entry in take_batch(entries, 8, bytes(256))[0]]
 
     assert shown(0) == shown(3) == shown(8) == [32] * 8
+
+
+def test_padding_is_known_to_those_who_have_the_key_only() -> None:
+    """The registry tells it from the leaf of a record that was deleted."""
+    numbers = [(1, 0), (1, 1), (1, 2**40), (2, 1)]
+    made = [padding_entry(KEY, *number) for number in numbers]
+    assert made == [padding_entry(KEY, *number) for number in numbers]
+    assert len({*made, *(padding_entry(bytes(32), *number) for number in numbers)}) == 8
+    assert {len(entry) for entry in made} == {32}
 
 
 @pytest.mark.parametrize(("size", "padding"), [(0, b""), (2, bytes(32)), (1, bytes(64)), (-1, b"")])
