@@ -222,9 +222,16 @@ def has_awaited_record(key_binding: KeyBinding) -> bool:
 
 
 class ConsumedByCaller:
-    """A ``ChallengeRecord`` for a caller that ensures single use, such as a person."""
+    """A record for a caller that ensures single use, such as a person or a transaction.
+
+    It is a ``ChallengeRecord`` and a ``ReplayRecord``.
+    """
 
     def consume(self, challenge: Challenge, now: Instant) -> bool:
+        """Return true."""
+        return True
+
+    def first_use(self, use: NonceUse, until: Instant, now: Instant) -> bool:
         """Return true."""
         return True
 

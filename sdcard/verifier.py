@@ -24,8 +24,8 @@ from sdcard.key_binding import (
     AGENT_NONCE,
     Answering,
     Bound,
+    ConsumedByCaller,
     KeyBinding,
-    NonceUse,
     Unbound,
     Unsolicited,
     check_single_use,
@@ -223,7 +223,7 @@ async def verify_proved_async(
     issued = checked.issued
     token = WithToken(presentation, issued.holder_key.thumbprint)
     request = DpopExpectations(
-        method=target.method, url=url, token=token, seen=MadeForThisRequest(), window=challenge.window
+        method=target.method, url=url, token=token, seen=ConsumedByCaller(), window=challenge.window
     )
     proof = check_proof(proofs, request, now)
     check_nonce(proof, (challenge.nonce,))
@@ -231,14 +231,6 @@ async def verify_proved_async(
     await check_status_async(checked, expectations.status, now)
     await check_single_use_async(bound, answering, now)
     return verified_card(checked._replace(key_binding=bound), expectations, cache)
-
-
-class MadeForThisRequest:
-    """A ``ReplayRecord`` for proofs whose nonce is used once."""
-
-    def first_use(self, use: NonceUse, until: Instant, now: Instant) -> bool:
-        """Return true: the challenge's record ensures single use."""
-        return True
 
 
 def check_presentation(

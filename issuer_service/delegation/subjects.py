@@ -36,7 +36,7 @@ from sdcard.encoding import JsonValue, encode_json
 from sdcard.errors import Part, Refused, Where
 from sdcard.instants import MAX_PAST, Instant
 from sdcard.jose.keys import PublicKey
-from sdcard.key_binding import Bound, NonceUse, Unsolicited
+from sdcard.key_binding import Bound, ConsumedByCaller, Unsolicited
 from sdcard.oauth import WHERE, check_may_act, is_jwt, parse_access_token, parse_external_actors
 from sdcard.profile import CNF
 from sdcard.rules import Rule
@@ -47,16 +47,8 @@ from sdcard.verifier import Expectations, verify_presentation
 
 _SUBJECT = REQUEST.within("subject_token")
 _ACTOR = REQUEST.within("actor_token")
-
-
-class _UsedUpByTheTransaction:
-    """A ``ReplayRecord`` that defers to the exchange's own transaction.
-
-    That transaction records the single use together with the rows that it writes.
-    """
-
-    def first_use(self, use: NonceUse, until: Instant, now: Instant) -> bool:
-        return True
+_BY_THE_TRANSACTION = ConsumedByCaller()
+"""The transaction of the exchange records the single use, together with the rows that it writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +173,7 @@ def _verify_shown(container: Container, keys: KeysInUse, text: str, now: Instant
         profile=container.profile,
         published_keys=container.published_keys,
         limits=container.limits,
-        key_binding=Unsolicited(token_endpoint(container), _UsedUpByTheTransaction()),
+        key_binding=Unsolicited(token_endpoint(container), _BY_THE_TRANSACTION),
         status=Unchecked("the registry's own records are asked in the transaction"),
     )
     card = verify_presentation(text, expectations, now, container.verification_cache)
@@ -321,7 +313,7 @@ async def verify_holder(container: Container, fields: Sequence[str], now: Instan
     if not fields:
         return None
     expected = DpopExpectations(
-        method="POST", url=token_endpoint(container), token=WithoutToken(), seen=_UsedUpByTheTransaction()
+        method="POST", url=token_endpoint(container), token=WithoutToken(), seen=_BY_THE_TRANSACTION
     )
     proof = check_proof(fields, expected, now)
     await container.token_proofs.check_nonce(proof, now)

@@ -64,7 +64,7 @@ class Absent(Misuse):
 class Registry:
     """A client of one registry.
 
-    It follows no redirect. Responses are bounded in size and time.
+    It follows no redirect. Responses are bounded in size and time. Each method raises what ``register`` raises.
 
     Args:
         address: the registry's public URL, which DPoP proofs name.
@@ -132,29 +132,17 @@ class Registry:
         return self._issue("/agents/register", body, expected)
 
     def nonce(self) -> str:
-        """``POST /nonces``: a nonce for ``prove_possession``.
-
-        Raises:
-            Refused, Misuse: as for ``register``.
-        """
+        """``POST /nonces``: a nonce for ``prove_possession``."""
         answer = self._call("POST", "/nonces", 201)
         with documented():
             return as_text(answer["nonce"])
 
     def renew(self, agent_id: str, supersedes: str, expected: Sequence[tuple[str, str]]) -> Registered:
-        """``POST /agents/{agent_id}/renew``. ``supersedes`` is ``revoke`` or ``run_out``.
-
-        Raises:
-            Refused, Misuse: as for ``register``.
-        """
+        """``POST /agents/{agent_id}/renew``. ``supersedes`` is ``revoke`` or ``run_out``."""
         return self._issue(f"{_agent(agent_id)}/renew", {"supersedes": supersedes}, expected)
 
     def change_keys(self, agent_id: str, body: JsonObject, expected: Sequence[tuple[str, str]]) -> Registered:
-        """``POST /agents/{agent_id}/keys``.
-
-        Raises:
-            Refused, Misuse: as for ``register``.
-        """
+        """``POST /agents/{agent_id}/keys``."""
         return self._issue(f"{_agent(agent_id)}/keys", body, expected)
 
     def agents(self, leave_out: Callable[[str], None] | None = None) -> Iterator[ListedAgent]:
@@ -162,9 +150,6 @@ class Registry:
 
         Args:
             leave_out: called with the place of each malformed entry; by default they are logged.
-
-        Raises:
-            Refused, Misuse: as for ``register``.
         """
         path, report = "/agents?limit=100", leave_out or log_left_out
         for number in range(_MOST_PAGES):
@@ -207,11 +192,7 @@ class Registry:
             return read_asked(known)
 
     def delete(self, agent_id: str) -> int:
-        """``DELETE /agents/{agent_id}``; return the number of revoked SD-Cards.
-
-        Raises:
-            Refused, Misuse: as for ``register``.
-        """
+        """``DELETE /agents/{agent_id}``; return the number of revoked SD-Cards."""
         answer = self._call("DELETE", _agent(agent_id), 200)
         with documented():
             return as_count(answer["revoked"])
@@ -248,9 +229,6 @@ class Registry:
             context: a context that the token names.
             max_results: 1 to ``MOST_RESULTS``.
             cursor: ``next_cursor`` of the previous page, of the same query, context and token.
-
-        Raises:
-            Refused, Misuse: as for ``register``.
         """
         after: JsonObject = {} if cursor is None else {"cursor": cursor}
         body: JsonObject = {"query": query, "context": context, "max_results": max_results, **after}
@@ -266,11 +244,7 @@ class Registry:
             return read_discovered(answer, max_results)
 
     def change_status(self, action: str, agent_id: str, batch_id: str | None, context: str | None) -> StatusesChanged:
-        """``POST /agents/{agent_id}/revoke``, ``suspend`` or ``reinstate``.
-
-        Raises:
-            Refused, Misuse: as for ``register``.
-        """
+        """``POST /agents/{agent_id}/revoke``, ``suspend`` or ``reinstate``."""
         named = {"batch_id": batch_id, "context": context}
         body: JsonObject = {name: value for name, value in named.items() if value is not None}
         answer = self._call("POST", f"{_agent(agent_id)}/{action}", 200, encode_json(body))
