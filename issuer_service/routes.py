@@ -248,6 +248,10 @@ async def _container(request: Request) -> Container:
 FromContainer: TypeAlias = Annotated[Container, Depends(_container)]
 
 
+def _reference(model: type[BaseModel]) -> dict[str, str]:
+    return {"$ref": _REFERENCE.format(model=model.__name__)}
+
+
 def json_body(model: type[BaseModel]) -> dict[str, Any]:
     """A required JSON body of this shape, which ``components`` must be told of too."""
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": _reference(model)}}}}
@@ -261,6 +265,19 @@ def refusals(*statuses: HTTPStatus) -> Responses:
     }
 
 
+JSON_REFUSALS = refusals(
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+)
+"""The refusals of every endpoint that takes a token and a JSON body."""
+
+
 def components(*requests: type[BaseModel]) -> dict[str, Any]:
     """The schemas of problem documents and of these request bodies, by name."""
     models: list[tuple[type[BaseModel], JsonSchemaMode]] = [(Problem, "serialization")]
@@ -268,7 +285,3 @@ def components(*requests: type[BaseModel]) -> dict[str, Any]:
     _, definitions = models_json_schema(models, ref_template=_REFERENCE)
     schemas: dict[str, Any] = definitions["$defs"]
     return schemas
-
-
-def _reference(model: type[BaseModel]) -> dict[str, str]:
-    return {"$ref": _REFERENCE.format(model=model.__name__)}

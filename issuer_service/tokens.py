@@ -141,7 +141,7 @@ async def find_token_row(database: Database, digest: str) -> TokenRow | None:
 
 
 def digest_of(text: str) -> str:
-    """Return the stored form of a token."""
+    """Return the stored form of a token, or of the secret of a session."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -222,7 +222,7 @@ def has_awaited_record(key_binding: KeyBinding) -> bool:
 
 
 class ConsumedByCaller:
-    """A record for a caller that ensures single use, such as a person or a transaction.
+    """A record for a caller that ensures single use, as a person or transaction does.
 
     It is a ``ChallengeRecord`` and a ``ReplayRecord``.
     """

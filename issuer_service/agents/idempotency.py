@@ -23,7 +23,7 @@ from issuer_service.agents import lifecycle_repository
 from issuer_service.agents.records import KEPT_SECONDS, StoredResponse
 from issuer_service.agents.schemas import REQUEST
 from issuer_service.container import Bounds
-from issuer_service.routes import refusals
+from issuer_service.routes import JSON_REFUSALS, refusals
 from sdcard.bound_tokens import parse_authorization
 from sdcard.errors import Refused
 from sdcard.instants import Instant
@@ -35,17 +35,7 @@ WHERE = REQUEST.within("headers", "idempotency-key")
 
 KEY_PATTERN = r'"[!#-\[\]-~]{1,255}"|[!#-\[\]-~]{1,255}'
 """In quotes, as the header's specification has it, or without, as most clients send it."""
-REFUSALS = refusals(
-    HTTPStatus.BAD_REQUEST,
-    HTTPStatus.UNAUTHORIZED,
-    HTTPStatus.FORBIDDEN,
-    HTTPStatus.REQUEST_TIMEOUT,
-    HTTPStatus.CONFLICT,
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-    HTTPStatus.UNPROCESSABLE_ENTITY,
-    HTTPStatus.SERVICE_UNAVAILABLE,
-)
+REFUSALS = {**JSON_REFUSALS, **refusals(HTTPStatus.CONFLICT)}
 IDEMPOTENCY_KEY: dict[str, Any] = {
     "name": "Idempotency-Key",
     "in": "header",

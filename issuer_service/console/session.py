@@ -1,6 +1,5 @@
 """Console sessions, forms and page templates."""
 
-import hashlib
 import hmac
 import re
 from collections.abc import Callable, Coroutine, Mapping
@@ -20,7 +19,7 @@ from issuer_service.delegation.schemas import parse_form
 from issuer_service.rate_limit import RateLimited
 from issuer_service.request_context import FORM, authenticate, read_body, request_context_of, take_turn
 from issuer_service.routes import STATUS, FromContainer
-from issuer_service.tokens import SessionRow, TokenRow
+from issuer_service.tokens import SessionRow, TokenRow, digest_of
 from sdcard.bound_tokens import Scheme, SentToken
 from sdcard.encoding import encode_base64url
 from sdcard.errors import Part, Refused, Where
@@ -162,11 +161,6 @@ def secret_of(request: Request, cookie: str) -> str | None:
     """Read the cookie of this name, if it can be one of ours."""
     value = request.cookies.get(cookie, "")
     return value if _SECRET.fullmatch(value) else None
-
-
-def digest_of(secret: str) -> str:
-    """Return the digest that identifies a session."""
-    return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def csrf_of(secret: str) -> str:

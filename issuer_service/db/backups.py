@@ -25,6 +25,7 @@ from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.io.database import Database, open_database
 from sdcard.io.database_errors import reachable
+from sdcard.io.key_files import sync
 from sdcard.io.sqlite import file_of
 from sdcard.jose.jws import parse_jws
 from sdcard.jose.keys import parse_public_jwk
@@ -59,9 +60,9 @@ def back_up(url: str, file: Path) -> int:
     try:
         os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL, 0o600))
         _copy(source, unfinished)
-        _sync(unfinished)
+        sync(unfinished)
         os.link(unfinished, file)
-        _sync(file.absolute().parent)
+        sync(file.absolute().parent)
     except FileExistsError:
         raise Misuse(f"{file} exists; a backup overwrites nothing") from None
     except OSError as error:
@@ -108,14 +109,6 @@ def _copy(source: Path, target: Path) -> None:
                     raise Misuse("the database is damaged; nothing was backed up")
     except sqlite3.Error as error:
         raise Misuse(f"the database cannot be backed up: {error.sqlite_errorname}") from None
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 # -- Detection of a restored backup by checkpoints --------------------------------------------------------------------

@@ -26,7 +26,7 @@ from issuer_service.discovery.records import (
 )
 from issuer_service.discovery.renewal import renew
 from issuer_service.request_context import authorize, read_small_json_body
-from issuer_service.routes import BEARER, FastRoute, container_of, is_cached, json_body, refusals
+from issuer_service.routes import BEARER, JSON_REFUSALS, FastRoute, container_of, is_cached, json_body, refusals
 from sdcard.cards.model import Criterion
 from sdcard.encoding import decode_base64url, encode_base64url, encode_json, parse_json_object
 from sdcard.errors import Finding, Refused
@@ -303,23 +303,12 @@ def _bounded(page: FoundPage) -> FoundPage:
 
 router = APIRouter(tags=["discovery"], route_class=FastRoute)
 
-_REFUSALS = refusals(
-    HTTPStatus.BAD_REQUEST,
-    HTTPStatus.UNAUTHORIZED,
-    HTTPStatus.FORBIDDEN,
-    HTTPStatus.REQUEST_TIMEOUT,
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-    HTTPStatus.UNPROCESSABLE_ENTITY,
-    HTTPStatus.SERVICE_UNAVAILABLE,
-)
-
 
 @router.post(
     "/agents/discover",
     response_model=Discovered,
     summary="Find agents by what a context shows of them",
-    responses=_REFUSALS,
+    responses=JSON_REFUSALS,
     openapi_extra={**json_body(DiscoveryRequest), "security": [{BEARER.scheme_name: []}]},
 )
 async def discover_agents(request: Request) -> Response:

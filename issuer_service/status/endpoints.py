@@ -13,7 +13,7 @@ from issuer_service.access import Scope
 from issuer_service.agents.schemas import REQUEST
 from issuer_service.container import Container
 from issuer_service.request_context import authorize, read_small_json_body
-from issuer_service.routes import BEARER, FromContainer, is_cached, json_body, refusals
+from issuer_service.routes import BEARER, JSON_REFUSALS, FromContainer, is_cached, json_body, refusals
 from issuer_service.status import service
 from issuer_service.status.service import StatusChange, StatusChanged
 from sdcard.errors import Refused
@@ -22,17 +22,7 @@ from sdcard.status_list import MEDIA_TYPE
 
 router = APIRouter(tags=["status"])
 
-_REFUSALS = refusals(
-    HTTPStatus.BAD_REQUEST,
-    HTTPStatus.UNAUTHORIZED,
-    HTTPStatus.FORBIDDEN,
-    HTTPStatus.NOT_FOUND,
-    HTTPStatus.REQUEST_TIMEOUT,
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-    HTTPStatus.UNPROCESSABLE_ENTITY,
-    HTTPStatus.SERVICE_UNAVAILABLE,
-)
+_REFUSALS = {**JSON_REFUSALS, **refusals(HTTPStatus.NOT_FOUND)}
 _ASKED = json_body(StatusChange)
 _WEIGHT = re.compile(r"(?:q=(?P<q>0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?")
 _DEPENDENCIES = [Security(BEARER)]

@@ -238,6 +238,11 @@ class Object:
             yield Finding(Rule.CARD_MEMBER_UNKNOWN, where.within(name), hint, Level.NOTE)
 
 
+def open_object(members: Mapping[str, Member]) -> Object:
+    """Make an object that notes unknown members (AgentCard; KNO-25)."""
+    return Object(members, notes_unknown=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Tagged:
     """An object whose member ``tag`` selects the shape of the whole."""

@@ -73,7 +73,7 @@ def create_private_file(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.link(unfinished, path)
-        _sync_folder(path.parent)
+        sync(path.parent)
     except FileExistsError:
         raise Misuse(f"{path} exists; a key file is never overwritten; choose another name") from None
     except OSError as error:
@@ -83,12 +83,12 @@ def create_private_file(path: Path, text: str) -> None:
         unfinished.unlink(missing_ok=True)
 
 
-def _sync_folder(folder: Path) -> None:
-    """Sync the folder, so that the new name survives a power failure.
+def sync(path: Path) -> None:
+    """Sync a file; or a folder, so that new names in it survive a power failure.
 
     Data that is encrypted with a lost key is lost too.
     """
-    descriptor = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

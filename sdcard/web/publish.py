@@ -3,10 +3,10 @@
 import hashlib
 import re
 from asyncio import to_thread
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from sdcard.agent_proof import AgentProver, ShownCard
 from sdcard.bound_tokens import (
@@ -162,11 +162,6 @@ def refusal_status(refusal: Refused) -> HTTPStatus:
 # What a client says of hosts, schemes and forwarding is never looked at, and no answer repeats what was sent. HTTP:
 # RFC 9110, RFC 9111 5.2; bearer tokens: RFC 6750; refusals: RFC 9457.
 
-_Scope: TypeAlias = MutableMapping[str, Any]
-_Message: TypeAlias = MutableMapping[str, Any]
-_Receive: TypeAlias = Callable[[], Awaitable[_Message]]
-_Send: TypeAlias = Callable[[_Message], Awaitable[None]]
-
 _METHODS = ("GET", "HEAD")
 _VARY = "Accept, Authorization"
 _ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
@@ -219,7 +214,7 @@ class CardApp:
         """
         self._cards = cards
 
-    async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """An ASGI connection."""
         if scope["type"] == "lifespan":
             await _live(receive, send)
@@ -232,9 +227,9 @@ class CardApp:
             await send({"type": "http.response.start", "status": answer.status, "headers": headers})
             await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else answer.body})
 
-    async def _answer(self, scope: _Scope) -> _Answer:
+    async def _answer(self, scope: Scope) -> _Answer:
         cards, now = self._cards, self._clock.now()
-        credentials = _values(scope, b"authorization")
+        credentials = header_values(scope, "authorization")
         try:
             path = _path(scope)
             if not cards.answers(path):
@@ -245,20 +240,20 @@ class CardApp:
             received = self._received(scope)
             if received is not None and received.service is not None:
                 context = None  # a Service reads what passes
-            accept = parse_accept(",".join(_values(scope, b"accept")))
+            accept = parse_accept(",".join(header_values(scope, "accept")))
             found = represent(cards, path, accept, context, now)
             if received is not None and found.shown is not None:
                 return await self._proved(scope, received, found.shown, now)
         except Refused as refusal:
             return _problem(refusal, takes_bound(cards), is_public=not credentials)
         varies = _VARY if self._prover is None else f"{_VARY}, {CHALLENGE_HEADER}"
-        return _found(found, ",".join(_values(scope, b"if-none-match")), now, varies)
+        return _found(found, ",".join(header_values(scope, "if-none-match")), now, varies)
 
-    def _received(self, scope: _Scope) -> ReceivedChallenge | None:
-        values = _values(scope, CHALLENGE_HEADER.lower().encode())
+    def _received(self, scope: Scope) -> ReceivedChallenge | None:
+        values = header_values(scope, CHALLENGE_HEADER)
         return parse_agent_challenge(values) if values and self._prover is not None else None
 
-    async def _proved(self, scope: _Scope, received: ReceivedChallenge, shown: ShownCard, now: Instant) -> _Answer:
+    async def _proved(self, scope: Scope, received: ReceivedChallenge, shown: ShownCard, now: Instant) -> _Answer:
         """Answer with the requested part of the SD-Card, or all, and a KB-JWT."""
         assert self._prover is not None
         challenge, selection = self._prover.check(received, [request_line(scope)]), shown.allowed
@@ -288,11 +283,11 @@ class _At:
     app: CardApp
     path: str
 
-    async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self.app({**scope, "path": self.path}, receive, send)
 
 
-async def _live(receive: _Receive, send: _Send) -> None:
+async def _live(receive: Receive, send: Send) -> None:
     while True:
         message = await receive()
         await send({"type": f"{message['type']}.complete"})
@@ -300,7 +295,7 @@ async def _live(receive: _Receive, send: _Send) -> None:
             return
 
 
-def _path(scope: _Scope) -> str:
+def _path(scope: Scope) -> str:
     """Return the path below the mount.
 
     It lacks the authority that a request target can have (RFC 9112 3.2.2).
@@ -309,11 +304,7 @@ def _path(scope: _Scope) -> str:
     return path.removeprefix(scope.get("root_path", ""))
 
 
-def _values(scope: _Scope, name: bytes) -> list[str]:
-    return [value.decode("latin-1") for each, value in scope["headers"] if each.lower() == name]
-
-
-def _proved_request(scope: _Scope) -> ProvedRequest:
+def _proved_request(scope: Scope) -> ProvedRequest:
     method, path = request_line(scope)
     return ProvedRequest(header_values(scope, "dpop"), method, _AUTHORITY.sub("", path))
 

@@ -25,11 +25,10 @@ from sdcard.cards.agentcard.shared import (
     TIERS,
     Dialect,
     card,
-    open_object,
     optional,
 )
 from sdcard.cards.agentcard.values import Advice, Endpoint, Spelling, faulty_schemas
-from sdcard.cards.schema import ArrayOf, Choice, Member, Need, Object, repeated_ids
+from sdcard.cards.schema import ArrayOf, Choice, Member, Need, Object, open_object, repeated_ids
 from sdcard.encoding import JsonObject, parse_json, parse_json_object
 from sdcard.errors import Finding, Level, Refused
 from sdcard.paths import path

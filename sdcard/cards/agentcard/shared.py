@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from sdcard.cards.agentcard.values import Advice, Amount, Endpoint, Spelling
 from sdcard.cards.model import Card, CardFormat, Criterion, Fact
-from sdcard.cards.schema import ArrayOf, Choice, Member, Need, Object, Reach, Shape, Text, Url
+from sdcard.cards.schema import ArrayOf, Choice, Member, Need, Object, Reach, Shape, Text, Url, open_object
 from sdcard.encoding import JsonObject, frozen
 from sdcard.errors import Finding, Level, Misuse, Part, Where, foreign_code
 from sdcard.instants import Instant, check_instant
@@ -158,11 +158,6 @@ SCHEMA = Object()
 def optional(shape: Shape) -> Member:
     """Make a member that may be absent and must not be null."""
     return Member(shape, null=Level.ERROR)
-
-
-def open_object(members: Mapping[str, Member]) -> Object:
-    """Make an object that notes unknown members."""
-    return Object(members, notes_unknown=True)
 
 
 def card(capability: Mapping[str, Member], endpoint: Endpoint, others: Mapping[str, Member]) -> Object:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from sdcard.cards.a2a.shared import CARD, ENDPOINT, FACTS, FLAG, FOUND_BY, LINK, repeated_skill_ids
 from sdcard.cards.lint import holds_secret
 from sdcard.cards.model import CardFormat, Criterion
-from sdcard.cards.schema import ArrayOf, Choice, Member, Need, Object, Text, find, find_list
+from sdcard.cards.schema import ArrayOf, Choice, Member, Need, Text, find, find_list, open_object
 from sdcard.encoding import JsonObject, JsonValue, frozen
 from sdcard.errors import Finding, Level, Where
 from sdcard.paths import path
@@ -159,12 +159,7 @@ _NAMED = _Quoted(empty=Level.ERROR)
 _TEXTS = ArrayOf(_TEXT)
 
 
-def _open(members: Mapping[str, Member]) -> Object:
-    """Make an object that notes unknown members (KNO-25)."""
-    return Object(members, notes_unknown=True)
-
-
-_SKILL = _open(
+_SKILL = open_object(
     {
         "id": Member(_NAMED, Need.REQUIRED, "a short name for the skill, unique in the card"),
         "name": Member(_NAMED, Need.REQUIRED, "what people call the skill"),
@@ -175,16 +170,16 @@ _SKILL = _open(
         "output_modes": Member(_TEXTS),
     }
 )
-_OWNERSHIP = _open(
+_OWNERSHIP = open_object(
     {
         "context": Member(Choice(("platform", "tenant")), Need.REQUIRED, "platform or tenant"),
         "possibility_slug": Member(_TEXT),
     }
 )
-_PERCEPTION = _open(
+_PERCEPTION = open_object(
     {"domains": Member(_TEXTS), "refresh": Member(Choice(("on-change", "periodic", "on-demand", "scheduled")))}
 )
-_GOAL = _open(
+_GOAL = open_object(
     {
         "id": Member(_NAMED, Need.REQUIRED, "a name in kebab-case, unique in the card"),
         "description": Member(_SAID, Need.REQUIRED, "what the agent is trying to achieve"),
@@ -193,7 +188,7 @@ _GOAL = _open(
         "target_query": Member(_TEXT),
     }
 )
-_BUDGET = _open(
+_BUDGET = open_object(
     {
         "max_invocation_tokens": Member(_Number(1, whole=True)),
         "max_phase_tokens": Member(_Number(1, whole=True)),
@@ -202,7 +197,7 @@ _BUDGET = _open(
         "on_breach": Member(Choice(("blocked", "failed"))),
     }
 )
-SHAPE = _open(
+SHAPE = open_object(
     {
         SCHEMA: Member(_TEXT),
         "type": Member(_TEXT),
@@ -216,14 +211,16 @@ SHAPE = _open(
         "version": Member(_SAID, Need.REQUIRED, 'the version of the agent, in quotes, such as "1.0.0"'),
         "documentation_url": Member(LINK),
         "provider": Member(
-            _open({"organization": Member(_SAID, Need.REQUIRED, "who runs the agent"), "url": Member(LINK)})
+            open_object({"organization": Member(_SAID, Need.REQUIRED, "who runs the agent"), "url": Member(LINK)})
         ),
         "capabilities": Member(
-            _open({name: Member(FLAG) for name in ("streaming", "push_notifications", "state_transition_history")}),
+            open_object(
+                {name: Member(FLAG) for name in ("streaming", "push_notifications", "state_transition_history")}
+            ),
             Need.REQUIRED,
             "an object that says what the agent supports, or an empty one",
         ),
-        "authentication": Member(_open({"schemes": Member(_TEXTS), "credentials": Member(_TEXT)})),
+        "authentication": Member(open_object({"schemes": Member(_TEXTS), "credentials": Member(_TEXT)})),
         "default_input_modes": Member(_TEXTS),
         "default_output_modes": Member(_TEXTS),
         "skills": Member(ArrayOf(_SKILL, empty=Level.ERROR), Need.REQUIRED, "an array of what the agent can do"),
