@@ -276,7 +276,6 @@ class Keys(Protocol):
 
     async def current(self) -> KeysInUse:
         """Return the keys in use."""
-        ...
 
 
 class Readiness:

@@ -100,18 +100,18 @@ _TOKEN = Lookup(select(*as_stored(tokens)).where(tokens.c.digest == bindparam("d
 
 def add_token(connection: Connection, token: TokenRow) -> None:
     """Remember a token."""
-    row = {
-        "digest": token.digest,
-        "subject": token.subject,
-        "scopes": list(token.scopes),
-        "limits": {kind: list(values) for kind, values in token.limits.items()},
-        "created_at": token.created_at,
-        "expires_at": token.expires_at,
-    }
+    times = {"created_at": token.created_at, "expires_at": token.expires_at}
+    row = {"digest": token.digest, **_granted(token), **times}
     connection.execute(insert(tokens), row)
     told = {"token": (token.digest[:NAME_LENGTH],), "subject": (token.subject,), "scopes": token.scopes, **token.limits}
     written = WrittenRows({"tokens": [row]})
     append_audit(connection, AuditRow(AuditEvent.TOKEN_ADDED, token.created_at, "", "", "", told, written=written))
+
+
+def _granted(token: TokenRow) -> dict[str, object]:
+    """Return the columns that a token and its sessions share."""
+    limits = {kind: list(values) for kind, values in token.limits.items()}
+    return {"subject": token.subject, "scopes": list(token.scopes), "limits": limits}
 
 
 def delete_token(connection: Connection, digest: str, at: int) -> None:
@@ -185,15 +185,8 @@ def read_tokens(connection: Connection) -> tuple[TokenRow, ...]:
 def add_session(connection: Connection, session: SessionRow, at: int) -> None:
     """Remember a session, and forget the token's oldest."""
     token = session.token
-    row = {
-        "digest": session.digest,
-        "token": token.digest,
-        "subject": token.subject,
-        "scopes": list(token.scopes),
-        "limits": {kind: list(values) for kind, values in token.limits.items()},
-        "created_at": session.created_at,
-        "expires_at": session.expires_at,
-    }
+    times = {"created_at": session.created_at, "expires_at": session.expires_at}
+    row = {"digest": session.digest, "token": token.digest, **_granted(token), **times}
     connection.execute(insert(sessions), row)
     same = select(sessions.c.digest).where(sessions.c.token == token.digest)
     newest = same.order_by(is_made(sessions.c.created_at, at).desc(), sessions.c.created_at.desc(), sessions.c.digest)

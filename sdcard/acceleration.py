@@ -87,16 +87,13 @@ class NativeKey(Protocol):
     @property
     def point(self) -> bytes:
         """Return the point."""
-        ...
 
     @property
     def thumbprint(self) -> str:
         """Return the thumbprint."""
-        ...
 
     def verifies(self, message: bytes, signature: bytes) -> bool | None:
         """Whether the key made a signature, r and s, over a message."""
-        ...
 
 
 class NativeSigner(Protocol):
@@ -104,7 +101,6 @@ class NativeSigner(Protocol):
 
     def sign(self, message: bytes) -> bytes | None:
         """Sign a message: r and s."""
-        ...
 
 
 class Queue(Protocol):
@@ -118,23 +114,18 @@ class Queue(Protocol):
 
     def add_sd_jwt(self, issuer_jwt: str, disclosures: tuple[str, ...], depth: int, digests: int) -> int | None:
         """Add an SD-JWT, as for ``read_sd_jwt``."""
-        ...
 
     def sd_jwt(self, number: int) -> "SdJwt | None":
         """Return the SD-JWT of this number, when it is read."""
-        ...
 
     def close(self) -> None:
         """Say that no more are added."""
-        ...
 
     def work(self) -> None:
         """Work until the queue is closed and empty."""
-        ...
 
     def valid(self) -> list[bool]:
         """Return for each number whether it is a signature that is known to be valid."""
-        ...
 
 
 class SdJwt(Protocol):
@@ -148,12 +139,10 @@ class SdJwt(Protocol):
     @property
     def origin(self) -> tuple[Any, _Json]:
         """Return both."""
-        ...
 
     @property
     def size(self) -> int:
         """Return the number."""
-        ...
 
     def accept(
         self,
@@ -176,7 +165,6 @@ class SdJwt(Protocol):
             longest: the most seconds from ``iat`` to ``exp``.
             queue: gets the signature, which is not verified then.
         """
-        ...
 
     def bound(
         self,
@@ -202,19 +190,15 @@ class SdJwt(Protocol):
         Returns:
             ``iat``, ``nonce`` and ``interaction_id``.
         """
-        ...
 
     def processed(self) -> tuple[Any, ...] | None:
         """Return everything that was read; as ``ReadSdJwt`` has it."""
-        ...
 
     def members(self) -> _Json | None:
         """Return the card's members, made anew."""
-        ...
 
     def select(self, paths: Sequence[tuple[str | int | None, ...]], /) -> list[int] | None:
         """Return numbers of Disclosures: of these places, everything beneath, and parents."""
-        ...
 
     def present(
         self,
@@ -233,7 +217,6 @@ class SdJwt(Protocol):
         Returns:
             The Disclosures in the Issuer's order; the KB-JWT, without its signature if there is no signer.
         """
-        ...
 
 
 class Template(Protocol):

@@ -57,7 +57,6 @@ class MakesChallenges(ChallengeRecord, Protocol):
         self, now: Instant, window: FreshnessWindow | None, interaction_id: str | None, target: RequestTarget | None
     ) -> Challenge:
         """Make a challenge for the record's audience."""
-        ...
 
 
 def terms_digest(challenge: Challenge, request: ClaimRequest) -> str:

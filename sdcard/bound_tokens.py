@@ -126,11 +126,9 @@ class ProofNonces(Protocol):
 
     def issue(self, now: Instant) -> Challenge | Awaitable[Challenge]:
         """Make a nonce, and store nothing."""
-        ...
 
     def check(self, challenge: Challenge, now: Instant) -> Awaitable[None] | None:
         """Refuse a nonce that is too old, or not of this server."""
-        ...
 
 
 class NonceNeeded(Refused):
@@ -255,7 +253,6 @@ class TokenSource(Protocol):
 
     async def scopes(self, token: str, now: Instant) -> Collection[str]:
         """Return its scopes, or refuse: ``token.…``, ``dpop.missing``."""
-        ...
 
 
 @runtime_checkable
@@ -264,7 +261,6 @@ class BoundTokenSource(TokenSource, Protocol):
 
     async def bound_scopes(self, token: str, request: ProvedRequest, now: Instant) -> Collection[str]:
         """Return the scopes of a bound token, or refuse, also with ``dpop.…``."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +322,6 @@ class KeySource(Protocol):
 
     async def find(self, kid: object, now: Instant, alg: object = None) -> ServerKey:
         """Return a key, or refuse: ``issuer.key-unknown``, ``token.keys-unavailable``."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

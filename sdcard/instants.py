@@ -28,7 +28,6 @@ class Clock(Protocol):
 
     def now(self) -> Instant:
         """The present instant, in Unix seconds."""
-        ...
 
 
 def is_instant(value: object) -> TypeGuard[Instant]:

@@ -96,7 +96,6 @@ class ChallengeRecord(Protocol):
         Raises:
             Refused: ``kb.record-unavailable`` when the record cannot be reached.
         """
-        ...
 
 
 class AsyncChallengeRecord(Protocol):
@@ -104,7 +103,6 @@ class AsyncChallengeRecord(Protocol):
 
     async def consume(self, challenge: Challenge, now: Instant) -> bool:
         """Consume as ``ChallengeRecord.consume``."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +136,6 @@ class ReplayRecord(Protocol):
         Raises:
             Refused: ``kb.record-unavailable`` when the record is full or cannot be reached.
         """
-        ...
 
 
 class AsyncReplayRecord(Protocol):
@@ -146,7 +143,6 @@ class AsyncReplayRecord(Protocol):
 
     async def first_use(self, use: NonceUse, until: Instant, now: Instant) -> bool:
         """Record as ``ReplayRecord.first_use``."""
-        ...
 
 
 def is_awaited(method: Callable[..., object]) -> bool:

@@ -31,11 +31,9 @@ class Task(Protocol):
 
     def cancel(self) -> bool:
         """Cancel the work; false if it has begun."""
-        ...
 
     def result(self) -> object:
         """Wait for the work, and raise its exception."""
-        ...
 
 
 class ThreadPool(Protocol):
@@ -43,7 +41,6 @@ class ThreadPool(Protocol):
 
     def submit(self, work: Callable[[], None], /) -> Task:
         """Schedule the work in another thread."""
-        ...
 
 
 _Signature: TypeAlias = tuple[VerifyingKey, bytes, bytes]

@@ -18,7 +18,6 @@ class SaltSource(Protocol):
 
     def draw(self, count: int) -> bytes:
         """Draw ``count`` salts of ``SALT_BYTES`` bytes, concatenated."""
-        ...
 
 
 def draw_salts(source: SaltSource, count: int) -> bytes:

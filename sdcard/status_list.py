@@ -64,7 +64,6 @@ class StatusSource(Protocol):
         Raises:
             Refused: ``status.unavailable`` when it cannot be determined.
         """
-        ...
 
 
 class AsyncStatusSource(Protocol):
@@ -72,7 +71,6 @@ class AsyncStatusSource(Protocol):
 
     async def status(self, reference: StatusReference, issuer: str, now: Instant) -> int:
         """Look up as ``StatusSource.status``."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

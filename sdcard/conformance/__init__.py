@@ -71,7 +71,6 @@ class Client(Protocol):
         Raises:
             Refused: ``fetch.address``, ``fetch.failed`` or ``limit.bytes``.
         """
-        ...
 
 
 class Paced:

@@ -51,7 +51,6 @@ class RenewsCards(Protocol):
 
     def load(self) -> Mapping[str, HeldSdCard]:
         """Return the SD-Cards that are kept, by context."""
-        ...
 
     def renew(self, is_due: Callable[[Mapping[str, HeldSdCard]], bool]) -> Mapping[str, HeldSdCard]:
         """Have new SD-Cards made and return them.
@@ -61,7 +60,6 @@ class RenewsCards(Protocol):
         Raises:
             Refused, Misuse, OSError: when that fails.
         """
-        ...
 
 
 def until_renewal(held: HeldSdCard, chance: float = 0.0) -> Lifetime:

@@ -132,11 +132,9 @@ class MlDsaPublicKey(Protocol):
 
     def verify(self, signature: bytes, data: bytes) -> None:
         """Raise ``InvalidSignature`` unless the signature is valid for an empty context."""
-        ...
 
     def public_bytes_raw(self) -> bytes:
         """Encode as in FIPS 204."""
-        ...
 
 
 class MlDsaPrivateKey(Protocol):
@@ -144,11 +142,9 @@ class MlDsaPrivateKey(Protocol):
 
     def sign(self, data: bytes) -> bytes:
         """Sign with an empty context; signing is randomized."""
-        ...
 
     def public_key(self) -> MlDsaPublicKey:
         """Return the public key."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

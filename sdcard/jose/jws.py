@@ -27,11 +27,9 @@ class Signer(Protocol):
     @property
     def public_key(self) -> PublicKey:
         """The public key."""
-        ...
 
     def sign(self, message: bytes) -> bytes:
         """Sign the message in JOSE form (for ES*: r and s of fixed size)."""
-        ...
 
 
 class InMemorySigner:
@@ -100,11 +98,9 @@ class VerifyingKey(Protocol):
     @property
     def header_names(self) -> tuple[str, ...]:
         """The accepted values of ``alg``."""
-        ...
 
     def verifies(self, message: bytes, signature: bytes) -> bool:
         """Whether the key made this signature (in JOSE form) over the message."""
-        ...
 
 
 class Batch(Protocol):
@@ -118,11 +114,9 @@ class Batch(Protocol):
 
     def read(self) -> acceleration.SdJwt | None:
         """Return the SD-JWT that is checked; None if the kernel declines."""
-        ...
 
     def signature_is_valid(self, key: VerifyingKey, message: bytes, signature: bytes) -> bool:
         """Note a signature for later, and return true."""
-        ...
 
 
 class Jws(NamedTuple):

@@ -143,12 +143,10 @@ class NamedKey(Protocol):
     @property
     def header_names(self) -> tuple[str, ...]:
         """The accepted values of ``alg``."""
-        ...
 
     @property
     def thumbprint(self) -> str:
         """RFC 7638, SHA-256."""
-        ...
 
 
 K = TypeVar("K", bound=NamedKey)

@@ -97,7 +97,6 @@ class OpenChallenges(ChallengeRecord, Protocol):
         Raises:
             Refused: ``kb.record-unavailable``.
         """
-        ...
 
     def check(self, challenge: Challenge, now: Instant) -> None:
         """Refuse a challenge that is too old or not for this request.
@@ -107,7 +106,6 @@ class OpenChallenges(ChallengeRecord, Protocol):
         Raises:
             Refused: ``kb.nonce-mismatch``, ``kb.other-request``, ``kb.challenge-expired``; ``kb.record-unavailable``.
         """
-        ...
 
 
 class AsyncOpenChallenges(AsyncChallengeRecord, Protocol):
@@ -117,7 +115,6 @@ class AsyncOpenChallenges(AsyncChallengeRecord, Protocol):
         self, now: Instant, window: FreshnessWindow | None, interaction_id: str | None, target: RequestTarget | None
     ) -> Challenge:
         """Issue as ``OpenChallenges.issue``."""
-        ...
 
     async def check(self, challenge: Challenge, now: Instant) -> None:
         """Check as ``OpenChallenges.check``."""
@@ -132,7 +129,6 @@ class PresentKeys(Protocol):
         Raises:
             Refused: ``issuer.metadata-unavailable``.
         """
-        ...
 
 
 class Options(TypedDict, total=False):
