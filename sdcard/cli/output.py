@@ -10,6 +10,8 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -199,9 +201,26 @@ def _of_file(file: Path, error: OSError) -> str:
         return f"{file}: there is no folder {missing}; make it first: mkdir -p {file.parent}"
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"{file}: {error.strerror}; `ls -ld {file} {file.parent}` shows who may use it"
+    if error.errno == errno.ENOENT:
+        return f"{file}: {error.strerror}; {_near(file)}"
+    if error.errno == errno.EISDIR:
+        return f"{file} is a folder; give the name of a file in it"
     return f"{file}: {error.strerror}"
 
 
+def _near(file: Path) -> str:
+    """Suggest the file of the folder whose name is nearest, or a look into the folder."""
+    try:
+        with os.scandir(file.parent) as found:
+            names = [one.name for one in islice(found, _MOST_COMPARED)]
+    except OSError:
+        names = []
+    near = get_close_matches(file.name, sorted(names), 1, 0.8)
+    return f"did you mean {file.with_name(near[0])}?" if near else f"`ls {file.parent}` lists the files that there are"
+
+
+_MOST_COMPARED = 1_000
+"""Names of files that a missing one is compared with."""
 _MOST_QUOTED = 200
 """Characters of an argument that a message quotes."""
 

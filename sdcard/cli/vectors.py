@@ -32,7 +32,7 @@ def check(
 ) -> None:
     """Run every vector beneath the directories.
 
-    Exit status 0: all as expected; 1: some not, or some files are no vectors; 2: there are no vectors.
+    Exit status 0: all as expected; 1: a vector fails, or a file is no vector; 2: there are no vectors.
 
     Example: sdcard vectors check vectors/sd-jwt vectors/key-binding
     """
@@ -86,7 +86,7 @@ def _files(directories: list[Path]) -> Iterator[Path]:
     """
     for directory in directories:
         if not directory.is_dir():
-            raise Misuse(f"{directory} is no directory")
+            raise Misuse(f"{directory} is no folder; give folders with vectors, or run the command in the checkout")
         for folder, inner, names in os.walk(directory):
             if "package.json" in names:
                 inner.clear()
