@@ -1,6 +1,8 @@
 """The documentation site in a real browser, from disk: accessible, searchable, and silent."""
 
 import subprocess
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -12,12 +14,13 @@ from tests.shared import ROOT
 
 OUT = SITE / "out"
 RULES = "['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']"
-AXE = f"axe.run(document, {{runOnly: {RULES}, preload: false}})"
-SCREENS: list[tuple[int, Literal["light", "dark"]]] = [(360, "dark"), (1280, "light"), (2200, "dark"), (360, "light")]
+OF_SCREENS = "['color-contrast', 'target-size', 'scrollable-region-focusable', 'link-in-text-block']"
+"""Rules whose outcome depends on colours and widths. The others are asked on the first screen."""
+SCREENS: list[tuple[int, Literal["light", "dark"]]] = [(360, "light"), (360, "dark"), (1280, "light"), (2200, "dark")]
 
 
 def test_the_site_is_accessible_silent_and_searched_from_disk(browser: Browser) -> None:
-    """Each page on one of the screens. One test, because the site is built into one folder."""
+    """Each page on each screen. One test, because the site is built into one folder."""
     subprocess.run(
         ["uv", "run", "--quiet", "--isolated", "--group", "docs", "python", "-m", "pages.site"], cwd=ROOT, check=True
     )
@@ -27,8 +30,9 @@ def test_the_site_is_accessible_silent_and_searched_from_disk(browser: Browser) 
     for number, (width, scheme) in enumerate(SCREENS):
         with browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme) as context:
             page = listen(context.new_page(), complaints)
-            for file in files[number :: len(SCREENS)]:
-                problems += problems_of(page, file, width)
+            for file in files:
+                problems += problems_of(page, file, width, OF_SCREENS if number else RULES)
+            problems += fading(page, files[number], width)
             search(page, files[number])
     assert len(files) > 90
     assert problems == []
@@ -43,13 +47,36 @@ def listen(page: Page, complaints: list[str]) -> Page:
     return page
 
 
-def problems_of(page: Page, file: Path, width: int) -> list[tuple[str, str, str]]:
+def problems_of(page: Page, file: Path, width: int, rules: str) -> list[tuple[str, str, str]]:
     """Return the findings of axe-core, and the page's width where it is wider than the screen."""
     page.goto(file.as_uri())
-    page.evaluate((installed() / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8"))
-    found = [(file.name, one["id"], one["nodes"][0]["html"]) for one in page.evaluate(AXE)["violations"]]
+    page.evaluate(axe())
+    answer = page.evaluate(f"axe.run(document, {{runOnly: {rules}, preload: false}})")
+    found = [(f"{file.name} at {width}", one["id"], one["nodes"][0]["html"]) for one in answer["violations"]]
     wide = page.evaluate("document.documentElement.scrollWidth")
     return found + [(file.name, "wide", str(wide))] * (wide > width)
+
+
+@cache
+def axe() -> str:
+    return (installed() / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+
+
+def fading(page: Page, file: Path, width: int) -> list[tuple[str, str, str]]:
+    """Return what moves or fades after a change of width, theme or pointer: then contrast depends on the moment."""
+    page.goto(file.as_uri())
+    changes: list[Callable[[], object]] = [
+        lambda: page.locator("label[for^=__palette]:visible").click(),
+        lambda: page.set_viewport_size({"width": 1800 if width < 1800 else 360, "height": 800}),
+        lambda: page.mouse.move(width / 3, 400),
+        lambda: page.keyboard.press("Tab"),
+        lambda: page.set_viewport_size({"width": width, "height": 800}),
+    ]
+    moving = 0
+    for change in changes:
+        change()
+        moving += page.evaluate("document.getAnimations().length")
+    return [(file.name, "moves", str(moving))] * (moving > 0)
 
 
 def search(page: Page, start: Path) -> None:
