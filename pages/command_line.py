@@ -28,8 +28,9 @@ Every command has `--help` with an example. Commands that return data have `--js
 the key of a [bound token](bound-tokens.md). A TOML file has more
 defaults: the file that `SDCARD_CLIENT` names, or `sdcard/client.toml` in `XDG_CONFIG_HOME` or `~/.config`. Options
 override the
-environment, and the environment overrides the file. Others must not be able to change the file. Its files are relative
-to its folder. Decisions, such as `--status` and `--unbound`, are never in a profile, and `sdcard mcp` reads none.
+environment, and the environment overrides the file. Others must not be able to change the file. Paths in it are
+relative to its folder. Decisions, such as `--status` and `--unbound`, are never in a profile.
+`sdcard mcp` reads no profile.
 
 ```toml
 registry = "https://registry.example"

@@ -67,7 +67,7 @@ def verify(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find every change, deletion, insertion, reordering or rollback.
+    """Find records that were changed, removed, inserted, reordered or rolled back.
 
     Exit status 1: something is wrong.
 

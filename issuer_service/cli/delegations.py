@@ -52,7 +52,7 @@ def add(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Permit a delegation.
+    """Let one party delegate scopes to an agent.
 
     Example: sdcard grants add --delegator agent:a --target agent:b --scope read
     """
@@ -187,7 +187,10 @@ def approve(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Approve one exchange, once. Example: sdcard approvals approve 7f1c0d4e --by paul"""
+    """Approve one token exchange, once.
+
+    Example: sdcard approvals approve 7f1c0d4e --by paul
+    """
     from issuer_service.delegation.records import ApprovalState
 
     _decide(approval_id, by, ApprovalState.APPROVED, database_url, config, as_json)
@@ -201,7 +204,7 @@ def deny(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Deny one exchange. Example: sdcard approvals deny 7f1c0d4e --by paul"""
+    """Deny one token exchange. Example: sdcard approvals deny 7f1c0d4e --by paul"""
     from issuer_service.delegation.records import ApprovalState
 
     _decide(approval_id, by, ApprovalState.DENIED, database_url, config, as_json)

@@ -45,7 +45,7 @@ def group() -> None:
 
 @app.command("list")
 def list_keys(database_url: DatabaseUrl = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
-    """List the registry's keys: their use, their state, their end of publication.
+    """List the registry's keys: use, state, and until when signatures count.
 
     Example: sdcard keys list
     """
@@ -83,7 +83,7 @@ def list_keys(database_url: DatabaseUrl = None, config: ConfigFile = None, as_js
 
 @app.command("published")
 def published(use: Use, database_url: DatabaseUrl = None, config: ConfigFile = None) -> None:
-    """Print the published keys of a use as a JWKS; of the log as lines of a policy.
+    """Print the public keys of one use as a JWKS; for `log`, lines of a log policy.
 
     Example: sdcard keys published audit > audit.jwks
     """

@@ -56,7 +56,7 @@ def list_reviews(database_url: DatabaseUrl = None, config: ConfigFile = None, as
 def show(
     review_id: ReviewId, database_url: DatabaseUrl = None, config: ConfigFile = None, as_json: AsJson = False
 ) -> None:
-    """Show what an approval would cover.
+    """Show what an approval would cover: the card, its hosts and the keys.
 
     That is the card, its hosts, and the keys of each context. Example: sdcard reviews show 7f1c0d4e
     """

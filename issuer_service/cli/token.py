@@ -36,7 +36,7 @@ def group() -> None:
 
 @app.command("create")
 def create(
-    subject: Annotated[str, typer.Option(help="The name of its bearer, who owns the agents registered with it.")],
+    subject: Annotated[str, typer.Option(help="The owner of the agents that are registered with this token.")],
     scope: Annotated[
         list[str] | None,
         typer.Option(autocompletion=scopes, help="A scope (repeatable); by default all that begin with agents:."),
@@ -101,7 +101,7 @@ def create(
 def list_tokens(database_url: DatabaseUrl = None, config: ConfigFile = None, as_json: AsJson = False) -> None:
     """List the registry's tokens: name, subject, scopes and end.
 
-    The name authenticates nothing.
+    A name is no secret: it is for `sdcard token withdraw`.
 
     Example: sdcard token list
     """
@@ -158,7 +158,7 @@ def withdraw(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Withdraw a token. It fails from the next request on; its earlier changes remain.
+    """Withdraw a token. It is refused from now on; its earlier changes remain.
 
     Example: sdcard token withdraw 5f0c1d9a3b7e2486
     """

@@ -260,10 +260,10 @@ def domains(agent: AgentId, registry: RegistryAddress, token_file: TokenFile = N
 
 @app.command("log-proofs")
 def log_proofs(agent: AgentId, registry: RegistryAddress, out: OutDirectory, token_file: TokenFile = None) -> None:
-    """Keep the proofs that SD-Cards are in the registry's log, beside them.
+    """Save proofs that SD-Cards are in the registry's log, beside the SD-Cards.
 
-    It also keeps the openings of all leaves about the agent, for `sdcard log monitor --cards`. Exit status 1: a
-    proof is missing, because no cosigned checkpoint has its leaf yet.
+    It also saves the openings of all leaves about the agent, for `sdcard log monitor --cards`. Exit status 1: a
+    proof is missing, because witnesses did not cosign that part of the log yet.
 
     Example: sdcard agents log-proofs georoute --registry https://registry.example --out cards
     """

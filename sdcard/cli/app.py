@@ -163,7 +163,7 @@ COMMANDS = {
     "serve": (
         JOINED,
         "Run the registry. Settings come from SDCARD_… in the environment, else a TOML file; options win. A "
-        "database or key file that is missing is made. Example: SDCARD_ISSUER=https://registry.example "
+        "database or key file that is missing is created. Example: SDCARD_ISSUER=https://registry.example "
         "sdcard serve --port 8080",
     ),
     "register": (
@@ -179,7 +179,7 @@ COMMANDS = {
     ),
     "discover": (
         "discover:discover",
-        "Find agents at a registry. A context's SD-Cards must meet all criteria. The token comes "
+        "Find agents at a registry. The SD-Card in this context must meet all criteria. The token comes "
         "from SDCARD_TOKEN or --token-file. Example: sdcard discover --registry http://127.0.0.1:8080 "
         "--text route",
     ),

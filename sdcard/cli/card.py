@@ -1,5 +1,6 @@
 """``sdcard card``: check, convert and sign Agent Cards."""
 
+import errno
 import json
 import os
 import sys
@@ -56,7 +57,11 @@ def card_check(
         Path | None, typer.Option("--signers", help="A JWKS with the keys that are trusted to sign cards.")
     ] = None,
     source: Annotated[
-        str | None, typer.Option("--fetched-from", help="The URL that the cards came from; AgentCard compares it.")
+        str | None,
+        typer.Option(
+            "--fetched-from",
+            help="The URL that the cards came from. The endpoint of an AgentCard must have its scheme.",
+        ),
     ] = None,
     domains: Annotated[
         Path | None, typer.Option("--domains", help="The perception domains that KNO cards may name, one a line.")
@@ -127,7 +132,7 @@ def _files(source: str, unreadable: list[str]) -> Iterator[str]:
     """List the source, or each card file in a directory, except hidden files."""
     if source == "-" or not Path(source).is_dir():
         if source != "-" and not Path(source).exists():
-            raise Misuse(f"{source} is not there")
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), source)
         yield source
         return
     for folder, inner, names in os.walk(source, onerror=lambda error: unreadable.append(str(error))):

@@ -105,7 +105,7 @@ def agent(
 ) -> None:
     """Test an agent that publishes its card.
 
-    Content negotiation, caches, and challenges that it must not sign.
+    The checks cover content negotiation, caches, and challenges that it must not sign.
 
     Example: sdcard conformance agent http://127.0.0.1:9000/.well-known/agent-card.json
     """

@@ -240,7 +240,7 @@ def fetch(
     status_unchecked: StatusUnchecked = None,
     network: Networks = None,
     token_file: Annotated[Path | None, typer.Option(help="A file with a bearer token for the agent.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Keep the SD-Card in this file.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Save the SD-Card in this file.")] = None,
     challenge: Annotated[bool, typer.Option("--challenge", help="Refuse a card that its host does not prove.")] = False,
     audience: Annotated[
         str, typer.Option(help="The client's name: the value of `aud` in the agent's proof.")

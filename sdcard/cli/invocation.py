@@ -93,7 +93,7 @@ def _defaults(command: Any) -> dict[str, Any]:
 
 
 def _read_profile() -> Iterator[tuple[str, Any]]:
-    """Read the options of the profile. Its files are relative to its folder.
+    """Read the options of the profile. Paths in it are relative to its folder.
 
     Raises:
         Misuse: when it is not TOML, has an unknown option, or others can change it.

@@ -57,7 +57,7 @@ def witness(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 7380,
 ) -> None:
-    """Run a witness: it cosigns checkpoints of the policy's logs, if they only append.
+    """Run a witness, which cosigns checkpoints of logs that only append.
 
     It prints its key for the policies of others. Put a server with TLS in front of it.
 

@@ -29,7 +29,9 @@ def command(
     context: SearchContext = "public",
     token_file: Annotated[Path | None, typer.Option(help="The registry's token; else SDCARD_TOKEN has it.")] = None,
     card: Annotated[str | None, typer.Option(metavar="FILE", help="Give the agent's own card, in this file.")] = None,
-    audit: Annotated[Path | None, typer.Option(help="Add a line for each call here, not to standard error.")] = None,
+    audit: Annotated[
+        Path | None, typer.Option(help="A file that gets a line for each call, instead of standard error.")
+    ] = None,
     require_check: RequireCheck = None,
     profile: ProfileName = "sd-card",
 ) -> None:

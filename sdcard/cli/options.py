@@ -83,7 +83,9 @@ IssuerName: TypeAlias = Annotated[
 ]
 SearchContext: TypeAlias = Annotated[
     str,
-    typer.Option("--context", autocompletion=complete_contexts, help="The context to search; the token limits which."),
+    typer.Option(
+        "--context", autocompletion=complete_contexts, help="The context to search, which the token must permit."
+    ),
 ]
 KeyFiles: TypeAlias = Annotated[
     list[Path], typer.Option("--key", help="A file with a private JWK of the agent, which is not sent (repeatable).")

@@ -322,7 +322,7 @@ def present_card(
     coarse: Annotated[
         int,
         typer.Option(
-            "--round", min=1, max=MAX_COARSE, help="Round the time of signing down to a multiple of so many seconds."
+            "--round", min=1, max=MAX_COARSE, help="Round the signing time down to a multiple of this many seconds."
         ),
     ] = 1,
     profile: ProfileName = "sd-card",

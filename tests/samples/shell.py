@@ -26,8 +26,8 @@ main()
 ' "$@"
 """
 _PYTHON = '#!/bin/sh\nexec {python} "$@"\n'
-_REFUSED = r"^(sdcard .*?)\s+# ([12]):"
-"""A command that says no, with the status of its comment: ``# 1: they share their key``."""
+_REFUSED = r"^(sdcard .*?)\s+# exit status ([12]):"
+"""A command that says no, with the status of its comment: ``# exit status 1: the same key links them``."""
 _MARK = "end-of-the-sample"
 _ENDED = "the-shell-has-ended"
 _SECONDS = 600
