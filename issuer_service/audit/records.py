@@ -113,6 +113,7 @@ class AuditEvent(StrEnum):
     LIST_DROPPED = "status-list.dropped"
     ROWS_DELETED = "rows.deleted"
     DOMAINS_CHECKED = "domains.checked"
+    LOG_BEGUN = "log.begun"
     LOG_RENAMED = "log.renamed"
     REVIEW_ASKED = "review.asked"
     REVIEW_APPROVED = "review.approved"

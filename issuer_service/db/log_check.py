@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from issuer_service.audit.records import StatusRun
+from issuer_service.audit.records import AuditEvent, StatusRun
 from issuer_service.db.state import ISSUING, RUNS
 from issuer_service.db.tables import log_head, log_leaves, log_tiles
 from issuer_service.transparency.records import ENTRIES, LOG, make_structure
@@ -78,7 +78,12 @@ class LogComparison:
         digest = content_digest({name: value for name, value in record.items() if name not in _NOT_OF_LEAF})
         row = (bytes.fromhex(leaf), sequence, made.at, agent, structure, digest)
         self._kept.execute("INSERT OR REPLACE INTO logged VALUES (?, ?, ?, ?, ?, ?)", row)
-        if record["event"] in ISSUING:
+        if record["event"] == AuditEvent.LOG_BEGUN:
+            named = [str(sequence - 1), record["previous"]]
+            if record["disclosed"]["chain"] != named:
+                hint = f"Record {sequence}, whose leaf is the log's first, names another one."
+                self._find(Rule.AUDIT_STATE_CHANGED, _DATABASE.within("audit", sequence - 1, "digest"), hint)
+        elif record["event"] in ISSUING:
             self._kept.execute("INSERT OR IGNORE INTO logged_batches VALUES (?)", (batch,))
 
     def take_cards(self, batch_id: str, rows: Sequence[Mapping[str, Any]]) -> None:

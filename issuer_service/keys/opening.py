@@ -79,7 +79,7 @@ async def _prepare(settings: Settings) -> Vault:
         uses = (*MADE_AT_START, KeyUse.LOG) if settings.transparency_policy else MADE_AT_START
         await make_missing(database, vault, clock.now(), uses)
         if settings.transparency_policy:
-            await database.change(transparency.begin)
+            await database.change(transparency.begin, int(clock.now()))
         try:
             await check_keys(database, vault)
         except Misuse:

@@ -361,5 +361,5 @@ def test_a_log_is_renamed_by_those_who_say_so(sdcard: Sdcard, recorded: Desk, mo
 
     assert ran.json == {"origin": RENAMED.name}
     assert sdcard("keys", "published", "log").out == f"log {RENAMED}\n"
-    assert [(one["event"], one["disclosed"]) for one in recorded.audit()[3:]] == [("log.renamed", {"log": ["2"]})]
+    assert [(one["event"], one["disclosed"]) for one in recorded.audit()[4:]] == [("log.renamed", {"log": ["2"]})]
     assert recorded.differences() == []

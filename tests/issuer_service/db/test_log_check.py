@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from sdcard.audit_chain import START, Head, chain_record
 from tests.issuer_service.desk import Desk, jwk, on_both_databases, request
 from tests.issuer_service.transparency.logs import TERMS, begin, grow, tree
 from tests.postgres import query
@@ -91,6 +92,20 @@ def test_the_tree_tells_of_a_record_that_an_insider_deleted_with_its_leaf(logged
     query(logged.url, f"DELETE FROM audit WHERE sequence = {sequence}")
     places = {place for rule, place in logged.differences() if rule == "audit.state-missing"}
     assert places == {f"{LEAVES}/{entry}"}
+
+
+def test_the_log_tells_of_records_that_are_older_than_it(logged: Desk) -> None:
+    """An insider makes the chain anew from its first record on."""
+    head, changed = START, {"subject": "mallory"}
+    for record in logged.audit():
+        content = {name: value for name, value in record.items() if name not in ("sequence", "previous", "digest")}
+        made = chain_record({**content, **changed}, head)
+        head, changed = Head(head.sequence + 1, str(made["digest"])), {}
+        values = f"subject = '{made['subject']}', previous = '{made['previous']}', digest = '{made['digest']}'"
+        query(logged.url, f"UPDATE audit SET {values} WHERE sequence = {made['sequence']}")
+    query(logged.url, f"UPDATE audit_head SET digest = '{head.digest}'")
+    assert logged.verdict().findings == (), "the chain alone is whole"
+    assert found(logged) == {("changed", "audit/1/digest")}
 
 
 def test_another_tree_differs_from_the_published_checkpoint(logged: Desk) -> None:

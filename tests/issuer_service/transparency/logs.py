@@ -32,7 +32,7 @@ TERMS = LogTerms(NO_WITNESSES, seconds=60, batch=16, egress=LOOPBACK)
 
 def begin(desk: Desk) -> None:
     """Give a registry its log and its key."""
-    ask(desk.url, changing(repository.begin))
+    ask(desk.url, changing(repository.begin, int(desk.clock.now())))
     row = key_row(LOG_SIGNER, KeyUse.LOG)
     if desk.recorded:
         ask(desk.url, changing(keys_repository.add_keys, [row]))
