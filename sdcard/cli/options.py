@@ -185,12 +185,12 @@ def read_token(file: Path | None) -> str:
     """Read the bearer token from the file, else from SDCARD_TOKEN."""
     from sdcard.oauth import check_token
 
-    if file and file.is_file() and stat.S_IMODE(file.stat().st_mode) & 0o077:
-        sys.stderr.write(printable(f"Others can read the token in {file}: chmod 600 it") + "\n")
     token = read_text(str(file)) if file else lenient_token(os.environ.get("SDCARD_TOKEN", ""))
     if not token:
         raise Misuse(
             "a bearer token is needed: set SDCARD_TOKEN, or give --token-file; `sdcard token create` makes one"
         )
     check_given_text(token.encode("utf-8", "replace"), Part.ACCESS_TOKEN, str(file or "SDCARD_TOKEN"))
+    if file and file.is_file() and stat.S_IMODE(file.stat().st_mode) & 0o077:
+        sys.stderr.write(printable(f"Others can read the token in {file}: chmod 600 it") + "\n")
     return check_token(token)

@@ -388,6 +388,14 @@ def test_a_command_without_a_token_says_who_makes_one(sdcard: Sdcard, monkeypatc
         assert words in said(ran)
 
 
+def test_a_file_of_another_kind_is_not_called_a_token(sdcard: Sdcard) -> None:
+    for name, is_one in (("georoute.json", False), ("token", True)):
+        Path(name).write_text((ROOT / "examples" / name).read_text() if not is_one else f"sdcard_{'t' * 43}")
+        Path(name).chmod(0o644)
+        ran = sdcard("agents", "list", "--registry", "https://registry.invalid", "--token-file", name)
+        assert ("Others can read the token" in said(ran)) is is_one, said(ran)
+
+
 def test_a_registry_without_its_key_encryption_key_says_what_to_restore(sdcard: Sdcard) -> None:
     assert sdcard("keys", "add", "cards").status == 0
     Path("key-encryption.key").unlink()
