@@ -27,6 +27,7 @@ WHOLE = {
     "issuer_service/test_processes.py": "several registry processes, killed and restarted",
     "issuer_service/test_public_cases.py": "public cases about registration",
     "issuer_service/test_secrecy.py": "no log and no answer of a registry shows a hidden value",
+    "issuer_service/transparency/test_insider.py": "an insider, and those who look at a registry's log",
     "issuer_service/test_texts.py": "every text that a client can send",
 }
 """Tests of the whole system, and what they run through."""

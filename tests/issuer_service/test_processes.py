@@ -53,7 +53,9 @@ ROUNDS = int(os.environ.get("SDCARD_TEST_ROUNDS", "3"))
 
 
 @contextmanager
-def registries(folder: Path, url: str, count: int = 1) -> Iterator[list[tuple[str, "subprocess.Popen[bytes]"]]]:
+def registries(
+    folder: Path, url: str, count: int = 1, program: str = SERVES
+) -> Iterator[list[tuple[str, "subprocess.Popen[bytes]"]]]:
     """Start that many processes at once on one database; the first makes the keys."""
     if not (folder / "key-encryption.key").exists():
         create_private_file(folder / "key-encryption.key", encode_base64url(KEK_SECRET))
@@ -68,7 +70,7 @@ def registries(folder: Path, url: str, count: int = 1) -> Iterator[list[tuple[st
         started = []
         for port in [free_port() for _ in range(count)]:
             environment = {**os.environ, **own, "SDCARD_PORT": str(port)}
-            server = stack.enter_context(subprocess.Popen([sys.executable, "-c", SERVES], env=environment))
+            server = stack.enter_context(subprocess.Popen([sys.executable, "-c", program], env=environment))
             stack.callback(server.send_signal, signal.SIGTERM)
             started.append((f"http://127.0.0.1:{port}", server))
         for address, server in started:

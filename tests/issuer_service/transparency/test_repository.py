@@ -24,11 +24,22 @@ from sdcard.transparency.policy import parse_log_policy
 from sdcard.transparency.proofs import verify_log_proof
 from tests.issuer_service.desk import VAULT, Desk, ask, differences, on_both_databases, reading
 from tests.issuer_service.test_processes import ISSUER, ROUNDS, Crowd, agent, await_silence, registries, token_of
+from tests.issuer_service.test_server import SERVES
 from tests.ports import free_port
 from tests.postgres import query
 
 NAMES = ("one.example", "two.example")
-BATCH = 64
+BATCH, PROCESSES = 64, 4
+JUMPS = f"""
+import os, random, time
+from sdcard.io.system import SystemClock
+def now(self):
+    at = time.time()
+    return at + random.Random(f"{{os.getpid()}} {{int(at)}}").choice((-45, 0, 45, 300))
+SystemClock.now = now
+{SERVES}
+"""
+"""A registry whose clock jumps each second, forwards and back."""
 
 
 def new_witnesses(folder: Path) -> dict[str, tuple[NoteKey, int]]:
@@ -102,7 +113,8 @@ def test_registries_that_are_killed_keep_one_log_and_every_leaf_once(
         (tmp_path / "logs.txt").write_text(f"{line_of_log(desk.url)}\nquorum none\n", encoding="utf-8")
     with running(tmp_path, keys):
         for number in range(ROUNDS):
-            with registries(tmp_path, desk.url, 2) as started, ThreadPoolExecutor(4) as pool:
+            program = JUMPS if number % 2 else SERVES
+            with registries(tmp_path, desk.url, PROCESSES, program) as started, ThreadPoolExecutor(4) as pool:
                 addresses = [address for address, _ in started]
                 with Crowd(addresses, token) as crowd:
                     asked = [pool.submit(crowd.register, agent(20 * number + n)) for n in range(20)]
@@ -116,7 +128,7 @@ def test_registries_that_are_killed_keep_one_log_and_every_leaf_once(
                     assert [one.result() for one in asked]
                     acknowledged += crowd.acknowledged
             await_silence(desk.url)
-        with registries(tmp_path, desk.url, 2) as started:
+        with registries(tmp_path, desk.url, PROCESSES) as started:
             addresses = [address for address, _ in started]
             await_all(desk.url)
             size, ends = seen.look(addresses), time.monotonic() + 20
