@@ -28,7 +28,7 @@ from tests.issuer_service.console.visitor import Visitor, rule_of
 from tests.issuer_service.delegation.office import Office
 from tests.issuer_service.desk import Desk, OpenDesk, ask, changing, jwk, on_both_databases, request_with_card
 from tests.postgres import query
-from tests.world import NOW, example, key
+from tests.world import NOW, example, key, raises_rule
 
 SKILL: Any = example()
 LIFETIME = 60
@@ -78,12 +78,14 @@ class Scene:
         scope = "agents:approve delegations:approve tokens:exchange"
         return access_token({"sub": subject, "scope": scope, "exp": int(self.desk.clock.now()) + LIFETIME})
 
-    def decision(self, handle: str, by: Decider) -> Callable[..., Any]:
-        """A person's approval, as the transaction that it is."""
+    def decision(self, handle: str, by: Decider, *, approves: bool = True) -> Callable[..., Any]:
+        """A person's decision, as the transaction that it is."""
         now = int(self.desk.clock.now())
         if self.kind == "registration":
-            return changing(reviews.decide, ReviewDecision(handle, by, ReviewState.APPROVED, "", now))
-        return changing(delegations.decide_approval, DecisionRow(handle, by, ApprovalState.APPROVED, now))
+            state = ReviewState.APPROVED if approves else ReviewState.REJECTED
+            return changing(reviews.decide, ReviewDecision(handle, by, state, "", now))
+        decided = ApprovalState.APPROVED if approves else ApprovalState.DENIED
+        return changing(delegations.decide_approval, DecisionRow(handle, by, decided, now))
 
     def end_token(self, text: str) -> Callable[..., Any]:
         """Withdraw a token; or revoke it, if it is of the identity provider."""
@@ -248,3 +250,18 @@ def test_a_token_that_ends_at_the_same_time_decides_entirely_before_that_or_not_
                 assert recorded == ["token.revoked"]
             else:
                 assert recorded == [events[scene.kind], "token.revoked"]
+
+
+@on_both_databases
+def test_a_token_that_ended_denies_nothing(desk: Desk) -> None:
+    with opening(desk) as registry:
+        scene = Scene(desk, registry, registry, "")
+        for scene.kind, source in product(("registration", "exchange"), ("stored", "provider")):
+            handle, token = scene.wait(), scene.token(source)
+            by = Decider("paul" if source == "stored" else PROVIDERS_PAUL, (digest_of(token), NOW + LIFETIME))
+            ask(desk.url, scene.end_token(token))
+            before = len(desk.audit())
+            with raises_rule(Rule.TOKEN_INVALID, "request/headers/authorization"):
+                ask(desk.url, scene.decision(handle, by, approves=False))
+            assert len(desk.audit()) == before
+            ask(desk.url, scene.decision(handle, Decider("petra"), approves=False))
