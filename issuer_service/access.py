@@ -28,6 +28,7 @@ from sdcard.policy.context import PUBLIC
 from sdcard.profile import CNF
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
+from sdcard.spiffe import ENTRY, SPIFFE_ID, is_covered
 from sdcard.urls import ENDPOINT_HOST, endpoint_host
 
 TOKEN_PREFIX = "sdcard_"
@@ -63,6 +64,8 @@ class Limit(StrEnum):
     SKILL_IDS = "skill_ids"
     CONTEXTS = "contexts"
     """Limits discovery to these contexts; without it, to *public*. It limits nothing else."""
+    SPIFFE_IDS = "spiffe_ids"
+    """Permits the SPIFFE IDs of these entries (``sdcard.spiffe``) in cards; without it, none."""
     KEY = KEY_LIMIT
     """Binds the token to a key: each request comes with a DPoP proof. It limits nothing else."""
 
@@ -80,6 +83,7 @@ _LIMIT_VALUES: Mapping[Limit, re.Pattern[str]] = {
     Limit.ENDPOINT_HOSTS: re.compile(ENDPOINT_HOST, re.IGNORECASE | re.ASCII),
     Limit.SKILL_IDS: re.compile(_TEXT),
     Limit.CONTEXTS: re.compile(_TEXT),
+    Limit.SPIFFE_IDS: ENTRY,
     Limit.KEY: re.compile("[A-Za-z0-9_-]{43}"),
 }
 """What a limit can hold. Another value would match nothing, or everything."""
@@ -184,14 +188,16 @@ def check_limits(caller: Caller, agent_id: str, card: Card) -> None:
     """Refuse a card beyond the limits of the caller's token.
 
     Limits apply to members that the card has; an absent member claims nothing. They do not apply to members that the
-    card's specification lacks, because its readers ignore these.
+    card's specification lacks, because its readers ignore these. A SPIFFE ID needs a limit that permits it, because
+    the registry vouches for it.
 
     Raises:
         Refused: ``token.limit``, at every place that is not covered.
     """
+    limits = {Limit.SPIFFE_IDS: (), **caller.limits} if SPIFFE_ID in card.document else caller.limits
     findings = first_findings(
         Finding(Rule.TOKEN_LIMIT, where, f"The token is limited by its {kind}.")
-        for kind, permitted in caller.limits.items()
+        for kind, permitted in limits.items()
         for where in _beyond(kind, permitted, agent_id, card)
     )
     if findings:
@@ -247,6 +253,9 @@ def _beyond(kind: str, permitted: Sequence[str], agent_id: str, card: Card) -> I
     if kind == Limit.AGENT_ID_PREFIXES:
         if not any(map(agent_id.startswith, permitted)):
             yield Where(Part.REQUEST, ("agent_id",))
+    elif kind == Limit.SPIFFE_IDS:
+        if SPIFFE_ID in card.document and not is_covered(card.document[SPIFFE_ID], permitted):
+            yield Where(Part.CARD, (SPIFFE_ID,))
     elif kind not in Limit._value2member_map_:
         yield Where(Part.REQUEST)
     elif kind != Limit.CONTEXTS:

@@ -10,7 +10,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from issuer_service.access import Caller
+from issuer_service.access import Caller, check_limits
 from issuer_service.agents import repository as agents_repository
 from issuer_service.agents.audiences import subjects_of
 from issuer_service.agents.reading import Registration, Terms, asked_for, content_of, read_request
@@ -153,6 +153,7 @@ async def work_on(container: Container, given: ImportChunk) -> ImportResult:
     for number, line in given.lines:
         try:
             registration = read_line(line, given.contexts, terms, container.bounds.body_bytes)
+            check_limits(caller, registration.agent_id, registration.card)
             check_work(registration, container.bounds)
             if needs_approval(container.approval_for, registration.card):
                 raise Refused(Rule.APPROVAL_PENDING, REQUEST, "Register this agent over HTTP; an import asks nobody.")

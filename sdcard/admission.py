@@ -15,6 +15,7 @@ from sdcard.issuer_checks import check_codes, missing_checks
 from sdcard.paths import ClaimPath, did_you_mean, value_at
 from sdcard.requesting import is_shown
 from sdcard.rules import Rule
+from sdcard.spiffe import SPIFFE_ID, check_entries, missing_id
 from sdcard.transparency.proofs import NOT_ASKED, InLog, LogDecision, LogNotAsked
 from sdcard.trust import TrustedIssuers
 from sdcard.verifier import VerifiedCard
@@ -22,7 +23,7 @@ from sdcard.verifier import VerifiedCard
 
 @dataclass(frozen=True, slots=True)
 class Required:
-    """Claims and skills that a card must show, and checks of its Issuer.
+    """Claims, skills and a SPIFFE ID that a card must show, and checks of its Issuer.
 
     At least one of the three must be given. A card must meet all that are given.
 
@@ -30,17 +31,20 @@ class Required:
         claims: each must show something, see ``is_shown``.
         skills: ids of skills that must be shown.
         checks: codes of checks that the Issuer must confirm, such as ``domain``.
+        spiffe_ids: entries, one of which must name the card's ``spiffe_id``; see ``sdcard.spiffe``.
     """
 
     claims: ClaimRequest
     skills: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
+    spiffe_ids: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.skills, tuple) or not all(isinstance(one, str) and one for one in self.skills):
             raise Misuse("required skills are a tuple of ids")
         check_codes(self.checks)
-        if not self.claims.entries and not self.skills and not self.checks:
+        check_entries(self.spiffe_ids)
+        if not (self.claims.entries or self.skills or self.checks or self.spiffe_ids):
             raise Misuse("nothing is required; if that is meant, say NothingRequired and why")
 
 
@@ -92,6 +96,8 @@ class AdmissionPolicy:
         entries = list(self.requirement.claims.entries) if isinstance(self.requirement, Required) else []
         if isinstance(self.requirement, Required) and self.requirement.skills:
             entries += [place for name in sorted(self.formats) for place in KNOWN_FORMATS[name].facts[Fact.SKILL]]
+        if isinstance(self.requirement, Required) and self.requirement.spiffe_ids:
+            entries.append(ClaimPath((SPIFFE_ID,)))
         return ClaimRequest(tuple(dict.fromkeys([*entries, *self.also_requested.entries])))
 
     def _check_names(self) -> None:
@@ -112,8 +118,9 @@ def check_admission(card: VerifiedCard, policy: AdmissionPolicy) -> None:
     """Refuse a verified card that the policy does not admit, with all reasons.
 
     Raises:
-        Refused: ``issuer.unknown``, ``policy.format``, ``policy.claim-missing``, ``policy.skill-missing`` and
-            ``policy.check-missing``, each at its place. A withheld and an absent claim cannot be told apart.
+        Refused: ``issuer.unknown``, ``policy.format``, ``policy.claim-missing``, ``policy.skill-missing``,
+            ``policy.spiffe-id-missing`` and ``policy.check-missing``, each at its place. A withheld and an absent claim
+            cannot be told apart.
     """
     findings: list[Finding] = []
     if card.issuer not in policy.issuers.keys:
@@ -140,7 +147,8 @@ def _missing(card: VerifiedCard, required: Required) -> list[Finding]:
     skills = [
         Finding(Rule.POLICY_SKILL, where, f"Required: {skill}.") for skill in required.skills if skill not in shown
     ]
-    return claims + skills + missing_checks(card.issuer_checks, required.checks)
+    spiffe_id = missing_id(card.members, required.spiffe_ids)
+    return claims + skills + spiffe_id + missing_checks(card.issuer_checks, required.checks)
 
 
 def _place(path: ClaimPath) -> tuple[str | int, ...]:

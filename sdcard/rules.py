@@ -300,6 +300,8 @@ class Rule(StrEnum):
     POLICY_SKILL = "policy.skill-missing", "A required skill was not disclosed.", "policy"
     POLICY_CHECK = ("policy.check-missing", "The Issuer does not confirm a check that is required here.",
                     "policy, decision 0045")
+    POLICY_SPIFFE_ID = ("policy.spiffe-id-missing", "A required SPIFFE ID was not disclosed.",
+                        "policy, decision 0051")
 
     # -- registry -----------------------------------------------------------------------------------------------
     REQUEST = "request.malformed", "The request does not have the documented shape.", "registry"

@@ -25,8 +25,8 @@ PACKAGES = (*FOLDERS[:-3], "helpers of tests", "benchmarks", "tests", ".ci")
 
 ROOMS = words("""
     acceleration rules errors limits verification_cache instants profile pairwise encoding paths claim_request
-    issuer_checks salts lenient disclosable urls jose trust audit_chain transparency oauth sdjwt key_binding nonces
-    possession status_list dpop bound_tokens delegation_chain cards domain_control policy linkability acceptance
+    issuer_checks spiffe salts lenient disclosable urls jose trust audit_chain transparency oauth sdjwt key_binding
+    nonces possession status_list dpop bound_tokens delegation_chain cards domain_control policy linkability acceptance
     requesting issuer holder verifier
     parallel_verifier advice given_text http_auth agent_proof admission publishing vectors conformance io web starlette
     fastapi testing cli __main__

@@ -18,7 +18,7 @@ from sdcard.policy.plan import plan_disclosure
 from sdcard.profile import AGENT_SD_JWT_02, SD_CARD
 from sdcard.rules import Rule
 from sdcard.sdjwt.model import DigestAlgorithm, SdJwt, SdJwtWithKeyBinding, to_flattened, to_general
-from vectors import agent_proofs, branches, certificates, crafted, domains, issuing, logs, tokens, written
+from vectors import agent_proofs, branches, certificates, crafted, domains, issuing, logs, spiffe_ids, tokens, written
 from vectors.actors import (
     AUDIENCE,
     CARD_SIGNER,
@@ -1360,9 +1360,9 @@ TOPICS = {
     "encoding": (encodings,),
     "limits": (limits,),
     "json-forms": (json_forms,),
-    "cards": (cards, card_files, kno_cards, agentcards),
+    "cards": (cards, card_files, kno_cards, agentcards, lambda: spiffe_ids.cards(CARD_1_0)),
     "card-signatures": (card_signatures,),
-    "admission": (issuing.admitted,),
+    "admission": (issuing.admitted, spiffe_ids.admitted),
     "policies": (issuing.policies, lambda: issuing.plans(CARD_1_0)),
     "issuing": (lambda: issuing.issued(CARD_1_0), issuing.presented),
     "publishing": (lambda: issuing.published(CARD_1_0),),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from issuer_service.access import Scope
 
 
+SpiffeIds: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A SPIFFE ID that its cards may have; with a last slash, all beneath (repeatable); by default none."
+    ),
+]
 app = typer.Typer(no_args_is_help=True)
 
 
@@ -49,6 +55,7 @@ def create(
         list[str] | None, typer.Option(help="Only cards with endpoints at this host (repeatable).")
     ] = None,
     skill_id: Annotated[list[str] | None, typer.Option(help="Only cards with skills of this id (repeatable).")] = None,
+    spiffe_id: SpiffeIds = None,
     context: Annotated[
         list[str] | None,
         typer.Option(
@@ -77,17 +84,16 @@ def create(
         Limit.ENDPOINT_HOSTS: endpoint_host,
         Limit.SKILL_IDS: skill_id,
         Limit.CONTEXTS: context,
+        Limit.SPIFFE_IDS: spiffe_id,
         Limit.KEY: None if bind is None else [_thumbprint(bind)],
     }
     given = {limit: values for limit, values in limits.items() if values}
     now, chosen = SystemClock().now(), _scopes(scope or ["agents:register", "agents:manage", "agents:discover"])
     expires_at = int(now) + days * SECONDS_PER_DAY
-
     url = read_settings(config, database_url=database_url).database_url
     make_missing_database(url)
-    text = run_on_database(
-        lambda database: create_token(database, subject, chosen, given, expires_at, now, SystemSalts()), url
-    )
+    salts = SystemSalts()
+    text = run_on_database(lambda one: create_token(one, subject, chosen, given, expires_at, now, salts), url)
     name = digest_of(text)[:NAME_LENGTH]
     if as_json:
         print_json({"token": text, "name": name, "subject": subject, "expires_at": expires_at})

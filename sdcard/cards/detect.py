@@ -23,6 +23,7 @@ from sdcard.encoding import JsonObject, frozen, has_more_values, parse_json_obje
 from sdcard.errors import Finding, Level, Misuse, Part, Refused, Where, first_findings
 from sdcard.limits import DEFAULT_LIMITS, MOST_CARD_VALUES, Limits
 from sdcard.rules import Rule
+from sdcard.spiffe import SPIFFE_ID, malformed_id
 
 _MEMBERS = ("name", "description", "version")
 
@@ -201,6 +202,7 @@ def _check(
             about_text,
             reserved_members(document),
             _CHECKS[name](document),
+            malformed_id(document[SPIFFE_ID]) if SPIFFE_ID in document else (),
             suspicious(document),
             [
                 Finding(Rule.CARD_SIGNATURES, _WHERE.within(name), hint, Level.NOTE)

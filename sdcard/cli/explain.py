@@ -37,6 +37,7 @@ from sdcard.profile import CNF, INTERACTION_ID, KB_TYP, LOG_PROOF, SD_HASH
 from sdcard.rules import Rule
 from sdcard.sdjwt.model import SdJwt, SdJwtWithKeyBinding, parse_sd_jwt
 from sdcard.sdjwt.verification import ProcessedPayload, process_payload
+from sdcard.spiffe import check_spiffe_id
 from sdcard.status_list import Checked, Status, StatusReference, Unchecked, check_status_value, parse_status
 from sdcard.transparency.proofs import InLog, LogDecision, check_log
 from sdcard.verifier import Expectations
@@ -162,7 +163,7 @@ def _given(value: _T | None) -> _T:
     return value
 
 
-def explain(text: str, expectations: Expectations, now: Instant) -> Explanation:
+def explain(text: str, expectations: Expectations, now: Instant, spiffe_ids: tuple[str, ...] = ()) -> Explanation:
     """Apply every rule to a presentation, and go on after a refusal."""
     steps, expected = _Steps(), expectations.key_binding
     arrived: SdJwt | SdJwtWithKeyBinding | None = None
@@ -180,6 +181,8 @@ def explain(text: str, expectations: Expectations, now: Instant) -> Explanation:
     claims = issued.processed.claims if issued.processed else None
     _explain_log(steps, sd_jwt, kb, expectations.log, now)
     _explain_status(steps, claims, expectations.status, now)
+    with steps.take("SPIFFE ID", Rule.POLICY_SPIFFE_ID, needed=bool(spiffe_ids)):
+        check_spiffe_id(_given(claims), spiffe_ids)
     return Explanation(tuple(steps), tuple(_comparisons(claims, kb, expectations, now)))
 
 

@@ -55,6 +55,14 @@ RequireCheck: TypeAlias = Annotated[
         help="A check that the issuer must confirm: " + ", ".join(IssuerCheck) + " (repeatable).",
     ),
 ]
+RequireSpiffeId: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--require-spiffe-id",
+        metavar="ID",
+        help="A SPIFFE ID that the card must show, or with a last slash one beneath (repeatable: one of them).",
+    ),
+]
 PolicyFile: TypeAlias = Annotated[
     str | None,
     typer.Option(

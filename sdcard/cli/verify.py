@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
 
 import typer
 from rich.text import Text
@@ -27,6 +27,7 @@ from sdcard.cli.options import (
     PolicyFile,
     ProfileName,
     RequireCheck,
+    RequireSpiffeId,
     complete_contexts,
     find_profile,
     parse_now,
@@ -61,6 +62,7 @@ from sdcard.limits import DEFAULT_LIMITS as LIMITS
 from sdcard.paths import ClaimPath
 from sdcard.policy.model import DisclosurePolicy
 from sdcard.sdjwt.verification import read_unverified
+from sdcard.spiffe import check_entries, check_spiffe_id
 from sdcard.status_list import Unchecked
 from sdcard.transparency.policy import parse_log_policy
 from sdcard.transparency.proofs import NOT_ASKED, Inclusion, InLog, LogDecision, LogNotAsked
@@ -68,6 +70,7 @@ from sdcard.trust import TrustedIssuers
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
 
 if TYPE_CHECKING:
+    from sdcard.cli.explain import Explanation
     from sdcard.io.published_keys import IssuerKeys
 
 LogPolicyFile: TypeAlias = Annotated[
@@ -155,6 +158,7 @@ def command(
     interaction_id: Annotated[str | None, typer.Option(help="The expected interaction id.")] = None,
     now: Now = None,
     require_check: RequireCheck = None,
+    require_spiffe_id: RequireSpiffeId = None,
     profile: ProfileName = "sd-card",
     explained: Annotated[
         bool, typer.Option("--explain", help="Show every rule with its outcome, and what was compared.")
@@ -162,9 +166,10 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Verify a presentation."""
-    from sdcard.cli.explain import compare, describe_explanation, explain, show_explanation
+    from sdcard.cli.explain import describe_explanation, explain, show_explanation
 
-    expected = _decide_key_binding(audience, nonce, unbound, interaction_id)
+    expected, spiffe_ids = _decide_key_binding(audience, nonce, unbound, interaction_id), tuple(require_spiffe_id or ())
+    check_entries(spiffe_ids)
     at, text, log = parse_now(now), read_sd_jwt(presentation), decide_log(log_policy, log_proof)
     listed = read_trust(trust, trust_signer, at)
     keys = _present_keys(listed, network) if refresh else None
@@ -178,24 +183,31 @@ def command(
     )
     try:
         card = verify_presentation(text, expectations, at)
+        check_spiffe_id(card.members, spiffe_ids)
     except Refused as refusal:
-        explanation = explain(text, expectations, at)
-        compared = compare(refusal, explanation)
-        if explained and as_json:
-            print_json({**describe_refusal(compared), "explanation": describe_explanation(explanation)})
-            raise typer.Exit(EXIT_REFUSED) from None
-        if explained:
-            show_explanation(explanation)
-        raise compared from None
+        _refuse(refusal, explain(text, expectations, at, spiffe_ids), explained, as_json)
     if as_json:
-        told = {"explanation": describe_explanation(explain(text, expectations, at))} if explained else {}
+        told = {"explanation": describe_explanation(explain(text, expectations, at, spiffe_ids))} if explained else {}
         print_json({**describe(card), **told})
         return
     if explained:
-        show_explanation(explain(text, expectations, at))
+        show_explanation(explain(text, expectations, at, spiffe_ids))
     show_card(card)
     if not refresh:
         console().print(cell("Issuer keys: those of the trust document; --refresh fetches the present ones.", "dim"))
+
+
+def _refuse(refusal: Refused, explanation: "Explanation", explained: bool, as_json: bool) -> NoReturn:
+    """Tell a refusal, with the explanation if it is asked for."""
+    from sdcard.cli.explain import compare, describe_explanation, show_explanation
+
+    compared = compare(refusal, explanation)
+    if explained and as_json:
+        print_json({**describe_refusal(compared), "explanation": describe_explanation(explanation)})
+        raise typer.Exit(EXIT_REFUSED) from None
+    if explained:
+        show_explanation(explanation)
+    raise compared from None
 
 
 def _decide_key_binding(

@@ -180,7 +180,8 @@ def run_verify(vector: Given) -> JsonValue:
     card = verify_presentation(vector["document"], wanted, now_of(vector))
     if "admission" in expected:
         asked = expected["admission"]
-        required = Required(ClaimRequest.of(*asked["claims"]), tuple(asked["skills"]), tuple(asked.get("checks", ())))
+        checks, spiffe_ids = (tuple(asked.get(name, ())) for name in ("checks", "spiffe_ids"))
+        required = Required(ClaimRequest.of(*asked["claims"]), tuple(asked["skills"]), checks, spiffe_ids)
         formats = frozenset(asked["formats"])
         check_admission(card, AdmissionPolicy(issuers=wanted.issuers, formats=formats, requirement=required))
     if "complete" in expected:

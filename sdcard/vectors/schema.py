@@ -18,7 +18,7 @@ NEEDS = frozenset(
     {
         *("sd-card", "card", "card-signatures", "yaml", "json-form", "key-binding", "unsolicited", "status", "limits"),
         *("ES384", "ES512", "EdDSA", "ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "sha-384", "sha-512", "agent-proof", "x5c"),
-        *("admission", "issuer-checks"),
+        *("admission", "issuer-checks", "spiffe-id"),
     }
 )
 """Features beyond ES256, sha-256 and the compact form. A reader without a feature skips the vectors that need it."""
@@ -126,7 +126,7 @@ def _reader(required: JsonObject, optional: JsonObject | None = None) -> JsonObj
 
 
 _CARD = _settings({}, {"limits": _LIMITS, "signers": _JWKS, "source": _TEXT})
-_ADMISSION = _members({"formats": _TEXTS, "claims": _TEXTS, "skills": _TEXTS}, {"checks": _TEXTS})
+_ADMISSION = _members({"formats": _TEXTS, "claims": _TEXTS, "skills": _TEXTS}, {"checks": _TEXTS, "spiffe_ids": _TEXTS})
 _STATUS = _members({"uri": _TEXT, "index": {"type": "integer", "minimum": 0}})
 _CHOICE: JsonObject = {"policy": _TEXT, "disclose": _TEXTS}
 _ISSUING: JsonObject = {

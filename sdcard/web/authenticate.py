@@ -78,7 +78,7 @@ _STATUS: Mapping[Rule, HTTPStatus] = {
             Rule.ISSUER_KEY_UNKNOWN,
             Rule.STATUS_REVOKED,
             Rule.STATUS_SUSPENDED,
-            *(Rule.POLICY_FORMAT, Rule.POLICY_CLAIM, Rule.POLICY_SKILL, Rule.POLICY_CHECK),
+            *(Rule.POLICY_FORMAT, Rule.POLICY_CLAIM, Rule.POLICY_SKILL, Rule.POLICY_SPIFFE_ID, Rule.POLICY_CHECK),
         ),
         HTTPStatus.FORBIDDEN,
     ),

@@ -297,6 +297,7 @@ MEANINGLESS = {
     Limit.ENDPOINT_HOSTS: ["", "https://a.example", "a.example:443", "a.example/", "*.a.example", "ä.example"],
     Limit.SKILL_IDS: ["", "\udc80"],
     Limit.CONTEXTS: ["", "\udc80"],
+    Limit.SPIFFE_IDS: ["", "spiffe://", "spiffe://a.example", "a.example/", "spiffe://a.example/*"],
     Limit.KEY: ["", "x" * 42, "x" * 43],  # the last one beside another
 }  # fmt: skip
 

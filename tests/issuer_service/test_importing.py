@@ -177,11 +177,12 @@ def test_a_line_that_is_refused_is_named_and_stops_no_other(desk: Desk, tmp_path
         line(5, agent_id="no id"),
         line(6),
         line(6),
+        line(7, card={**line(7)["card"], "spiffe_id": "spiffe://example.org/planner"}),
     )
 
     status, outcome, said = run(tmp_path, desk, file)
 
-    assert (status, outcome) == (1, {"registered": 2, "already": 1, "refused": 5})
+    assert (status, outcome) == (1, {"registered": 2, "already": 1, "refused": 6})
     refused = {one.split(":")[0]: one.split()[2] for one in said.splitlines() if one.startswith("line ")}
     assert refused == {
         "line 2": "json.malformed",
@@ -189,6 +190,7 @@ def test_a_line_that_is_refused_is_named_and_stops_no_other(desk: Desk, tmp_path
         "line 4": "request.malformed",
         "line 5": "request.malformed",
         "line 6": "agent-id.malformed",
+        "line 9": "token.limit",
     }
 
 

@@ -31,12 +31,11 @@ const STATUS = {
   "request.malformed": 400, "limit.bytes": 431,
   "kb.record-unavailable": 503, "status.unavailable": 503, "issuer.metadata-unavailable": 503, "trust.expired": 503,
   "issuer.unknown": 403, "issuer.key-unknown": 403, "status.revoked": 403, "status.suspended": 403,
-  "policy.format": 403, "policy.claim-missing": 403, "policy.skill-missing": 403, "policy.check-missing": 403,
 };
 const LIMITS = { presentation_bytes: MAX_CREDENTIALS };
 
 /** @param {Refused} refusal */
-const statusOf = (refusal) => (Object.hasOwn(STATUS, refusal.rule) ? STATUS[refusal.rule] : 401);
+const statusOf = ({ rule }) => (rule.startsWith("policy.") ? 403 : (STATUS[rule] ?? 401));
 
 /** One route. */
 class Guard {

@@ -111,14 +111,27 @@ function isSomething(value, emptied) {
  */
 export const undisclosed = (shown, request) => request.entries.filter((entry) => !isShown(shown, entry)).map(String);
 
+// -- SPIFFE IDs, as sdcard/spiffe.py ----------------------------------------------------------------------------------
+
+const SPIFFE_ID = /^(?=.{1,2048}$)spiffe:\/\/[a-z0-9._-]{1,255}(\/(?!\.\.?(\/|$))[\w.-]+)+$/;
+
+/**
+ * Whether a value is a SPIFFE ID that an entry names.
+ * @param {Json | undefined} value
+ * @param {readonly string[]} entries
+ */
+const isCovered = (value, entries) =>
+  isText(value) && SPIFFE_ID.test(value) && entries.some((one) => value === one || (one.endsWith("/") && value.startsWith(one)));
+
 // -- admission --------------------------------------------------------------------------------------------------------
 
 /**
  * @typedef {object} Demands of a route; all but `alsoRequested` are decisions
  * @property {TrustedIssuers} issuers
  * @property {readonly string[]} formats accepted values of `format`, such as a2a/1.0
- * @property {{ claims?: readonly string[], skills?: readonly string[], checks?: readonly string[] } | { nothing: string }} requires
- *   claims and ids of skills that must be shown, and codes of checks that the Issuer must confirm; or the reason why nothing is required
+ * @property {{ claims?: readonly string[], skills?: readonly string[], checks?: readonly string[], spiffeIds?: readonly string[] } | { nothing: string }} requires
+ *   claims and ids of skills that must be shown, codes of checks that the Issuer must confirm, and SPIFFE IDs of which one
+ *   must be shown, where a last slash stands for all ids beneath; or the reason why nothing is required
  * @property {readonly string[]} [alsoRequested] optional claims that the route asks for
  */
 
@@ -128,21 +141,22 @@ export class AdmissionPolicy {
   constructor({ issuers, formats, requires, alsoRequested = [] }) {
     if (!(issuers instanceof TrustedIssuers)) throw new Misuse("issuers are TrustedIssuers");
     if (!Array.isArray(formats) || formats.length === 0 || !formats.every((name) => FORMATS.has(name))) throw new Misuse(`formats are some of ${[...FORMATS.keys()].join(", ")}`);
-    const given = /** @type {{ claims?: readonly string[], skills?: readonly string[], checks?: readonly string[], nothing?: string }} */ (requires ?? {});
-    checkNames(given, ["claims", "skills", "checks", "nothing"]);
-    const { claims = [], skills = [], checks = [], nothing } = given;
-    const isNothing = claims.length === 0 && skills.length === 0 && checks.length === 0;
-    if (isNothing !== (typeof nothing === "string" && nothing.trim() !== "")) throw new Misuse("decide what is required: claims, skills, checks, or { nothing: \"why\" }");
-    if (!skills.every((skill) => isText(skill) && skill)) throw new Misuse("required skills are ids");
+    const given = /** @type {{ claims?: readonly string[], skills?: readonly string[], checks?: readonly string[], spiffeIds?: readonly string[], nothing?: string }} */ (requires ?? {});
+    checkNames(given, ["claims", "skills", "checks", "spiffeIds", "nothing"]);
+    const { claims = [], skills = [], checks = [], spiffeIds = [], nothing } = given;
+    const isNothing = claims.length + skills.length + checks.length + spiffeIds.length === 0;
+    if (isNothing !== (typeof nothing === "string" && nothing.trim() !== "")) throw new Misuse("decide what is required: claims, skills, checks, spiffeIds, or { nothing: \"why\" }");
+    if (!skills.every((skill) => isText(skill) && skill) || !spiffeIds.every((one) => SPIFFE_ID.test(one.endsWith("/") ? `${one}a` : one))) throw new Misuse("skills and spiffeIds are ids");
     checkCodes(checks);
     this.issuers = issuers;
     this.formats = formats;
     this.skills = skills;
     this.checks = checks;
+    this.spiffeIds = spiffeIds;
     this.required = new ClaimRequest(claims);
     const ids = skills.length > 0 ? formats.toSorted().flatMap((name) => skillPaths(FORMATS.get(name) ?? null).map(String)) : [];
     /** What Holders are asked to show. */
-    this.request = new ClaimRequest([...new Set([...this.required.entries.map(String), ...ids, ...new ClaimRequest(alsoRequested).entries.map(String)])]);
+    this.request = new ClaimRequest([...new Set([...this.required.entries.map(String), ...ids, ...(spiffeIds[0] ? ["spiffe_id"] : []), ...new ClaimRequest(alsoRequested).entries.map(String)])]);
   }
 
   /**
@@ -162,6 +176,7 @@ export class AdmissionPolicy {
     for (const skill of this.skills) {
       if (!shown.includes(skill)) found.push(new Refused("policy.skill-missing", where, `Required: ${skill}.`));
     }
+    if (this.spiffeIds.length > 0 && !isCovered(card.shown.members.get("spiffe_id"), this.spiffeIds)) found.push(new Refused("policy.spiffe-id-missing", "card/spiffe_id"));
     refuseMissing(found, card.issuerChecks, this.checks);
   }
 }

@@ -174,6 +174,7 @@ export const RULES = {
   "policy.claim-missing": {"sentence": "A required claim was not disclosed.", "standard": "policy"},
   "policy.skill-missing": {"sentence": "A required skill was not disclosed.", "standard": "policy"},
   "policy.check-missing": {"sentence": "The Issuer does not confirm a check that is required here.", "standard": "policy, decision 0045"},
+  "policy.spiffe-id-missing": {"sentence": "A required SPIFFE ID was not disclosed.", "standard": "policy, decision 0051"},
   "request.malformed": {"sentence": "The request does not have the documented shape.", "standard": "registry"},
   "request.not-found": {"sentence": "There is no resource at this path.", "standard": "RFC 9110 15.5.5"},
   "request.method": {"sentence": "This path does not support this method.", "standard": "RFC 9110 15.5.6"},

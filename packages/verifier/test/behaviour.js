@@ -315,6 +315,8 @@ const TESTS = {
     equal(await statusOf({}, { allowed: new Selection([]) }), [403, "policy.claim-missing at card/provider", "policy.skill-missing at card/skills/*/id"]);
     equal(await statusOf({ policy: new AdmissionPolicy({ issuers: world.issuers, formats: ["kno/0.2"], requires: { nothing: "another format" } }) }), [403, "policy.format at issuer-jwt/card_format"]);
     equal(await statusOf({ policy: policyOf(world, { checks: ["domain", "approved"] }) }), [403, "policy.check-missing at issuer-jwt/issuer_checks", "policy.check-missing at issuer-jwt/issuer_checks"]);
+    equal(await statusOf({ policy: policyOf(world, { spiffeIds: ["spiffe://example.org/"], checks: ["domain"] }) }), [403, "policy.spiffe-id-missing at card/spiffe_id", "policy.check-missing at issuer-jwt/issuer_checks"]);
+    equal(policyOf(world, { spiffeIds: ["spiffe://example.org/a"] }).request.entries.map(String), ["spiffe_id"]);
     const others = await parseTrustedIssuers(world.trust.replace(ISSUER, "https://other.example"));
     equal(await statusOf({ policy: policyOf({ issuers: others }) }), [403, "issuer.unknown at issuer-jwt/iss"]);
     const expired = await parseTrustedIssuers(JSON.stringify({ ...JSON.parse(world.trust), exp: NOW }));
@@ -333,7 +335,7 @@ const TESTS = {
     await misused(() => protect(routeOf(world, { maxLifeTime: 1 }), () => new Response()));
     await misused(() => protect(routeOf(world, { challenges: memoryChallenges(AGENT, countedRandomness()) }), () => new Response()));
     await misused(() => protect(routeOf(world, { challenges: memoryChallenges(AUDIENCE, countedRandomness(), { purpose: "called-agent" }) }), () => new Response()));
-    for (const requires of [undefined, {}, { claims: [] }, { nothing: "" }, { nothing: "why", claims: ["name"] }, { skills: [1] }, { claims: ["skills.0"] }, { checks: ["a.example"] }, { checks: ["domain", "domain"] }, { checks: "domain" }]) await misused(() => policyOf(world, requires ?? null));
+    for (const requires of [undefined, {}, { claims: [] }, { nothing: "" }, { nothing: "why", claims: ["name"] }, { skills: [1] }, { claims: ["skills.0"] }, { checks: ["a.example"] }, { checks: ["domain", "domain"] }, { checks: "domain" }, { spiffeIds: ["spiffe://example.org"] }, { spiffeIds: ["spiffe://example.org/../"] }, { spiffeIds: [`spiffe://example.org/${"a".repeat(2048)}`] }]) await misused(() => policyOf(world, requires ?? null));
     await misused(() => new AdmissionPolicy({ issuers: world.issuers, formats: ["html"], requires: { nothing: "x" } }));
   },
 

@@ -81,7 +81,7 @@ async function verify(vector, { document, now, expectations }) {
   const status = statuses === undefined ? NOT_THE_CASE : new Checked(source);
   const acceptance = await acceptanceOf(vector, terms);
   const card = await verifyPresentation(document, { ...acceptance, keyBinding, status }, now);
-  if (admission) new AdmissionPolicy({ issuers: acceptance.issuers, formats: admission.formats, requires: { claims: admission.claims, skills: admission.skills, checks: admission.checks } }).check(card);
+  if (admission) new AdmissionPolicy({ issuers: acceptance.issuers, formats: admission.formats, requires: { claims: admission.claims, skills: admission.skills, checks: admission.checks, spiffeIds: admission.spiffe_ids } }).check(card);
   return compareCard(card, vector);
 }
 

@@ -11,7 +11,9 @@ from sdcard.errors import Refused
 from sdcard.rules import Rule
 from sdcard.vectors import cards, parse_vector
 from sdcard.verifier import verify_presentation
+from tests.command_line import Sdcard
 from tests.shared import ROOT
+from tests.world import ISSUER, NOW, World
 
 PRESENTATIONS = [
     path
@@ -68,3 +70,26 @@ def test_a_refusing_rule_is_a_rule_of_its_step(monkeypatch: pytest.MonkeyPatch) 
             outcomes = [outcome for step in steps for _, outcome in step.outcomes()]
             assert outcomes.count(Outcome.REFUSED) == sum(step.refusal is not None for step in steps)
     assert unlisted == set()
+
+
+def test_a_required_spiffe_id_is_a_step_and_refuses(sdcard: Sdcard, world: World) -> None:
+    shown = "spiffe://example.org/ns/prod/planner"
+    Path("shown.txt").write_text(world.issuer.sign(world.issuer.claims({"spiffe_id": shown})) + "~")
+    keys = [dict(world.issuer.signer.public_key.to_jwk())]
+    Path("trust.json").write_text(json.dumps({"issuers": {ISSUER: {"keys": keys}}}))
+    options = ("--trust", "trust.json", "--unbound", "a test", "--status-unchecked", "a test", "--json", "--explain")
+
+    def verified(*required: str) -> Any:
+        asked = [part for one in required for part in ("--require-spiffe-id", one)]
+        return sdcard("verify", "shown.txt", *options, "--now", str(NOW), *asked)
+
+    def outcome(ran: Any) -> str:
+        (found,) = [one for one in ran.json["explanation"]["rules"] if one["rule"] == "policy.spiffe-id-missing"]
+        return str(found["outcome"])
+
+    assert [
+        (ran.status, outcome(ran)) for ran in (verified(), verified(shown), verified("spiffe://b.example/", shown))
+    ] == [(0, "not needed"), (0, "passed"), (0, "passed")]
+    refused = verified(f"{shown}/")
+    assert (refused.status, refused.json["rule"], outcome(refused)) == (1, "policy.spiffe-id-missing", "refused")
+    assert verified("spiffe://b.example").status == 2
