@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import httpx2
 import pytest
-from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Request, Security, WebSocket
+from fastapi import APIRouter, Depends, FastAPI, Form, Header, HTTPException, Request, Security, WebSocket
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
@@ -255,6 +255,49 @@ def test_routes_with_other_policies_do_not_accept_the_challenges_of_one_another(
     shown = answered(world, client.get("/a"))
 
     assert client.get("/b", headers=shown).json()["rule"] == "kb.other-request"
+
+
+def test_fastapi_reads_a_declared_body_before_the_guard_and_runs_no_endpoint(world: World) -> None:
+    """``docs/protecting.md`` says so, and what to use instead."""
+    caller, app, ran = guard(world), FastAPI(), list[str]()
+
+    @app.post("/declared")
+    async def declared(body: dict[str, int], card: Annotated[VerifiedCard, Depends(caller)]) -> None:
+        ran.append("declared")
+
+    @app.post("/form")
+    async def form(name: Annotated[str, Form()], card: Annotated[VerifiedCard, Depends(caller)]) -> None:
+        ran.append("form")
+
+    @app.post("/request")
+    async def request(request: Request, card: Annotated[VerifiedCard, Depends(caller)]) -> None:
+        ran.append("request")
+
+    async def post(front: Any, path: str, *parts: bytes, media_type: str = "application/json") -> tuple[int, bool, int]:
+        """The status, whether there is a challenge, and how many parts of the body were read."""
+        waiting, sent = list(parts), list[Any]()
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": waiting.pop(0), "more_body": bool(waiting)}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        headers = [(b"host", b"verifier.example"), (b"content-type", media_type.encode())]
+        about = {"method": "POST", "path": path, "raw_path": path.encode(), "query_string": b"", "root_path": ""}
+        await front(
+            {"type": "http", "http_version": "1.1", "scheme": "https", "headers": headers, **about}, receive, send
+        )
+        return sent[0]["status"], b"www-authenticate" in dict(sent[0]["headers"]), len(parts) - len(waiting)
+
+    whole, broken = (b'{"a"', b": 1}"), (b'{"a"', b": ")
+    assert asyncio.run(post(app, "/declared", *broken)) == (422, False, 2)
+    assert asyncio.run(post(app, "/form", b"x", media_type="multipart/form-data")) == (400, False, 0)
+    assert asyncio.run(post(app, "/declared", *whole)) == (401, True, 2)
+    assert asyncio.run(post(app, "/declared", b'{"a": "x"}')) == (401, True, 1)
+    assert asyncio.run(post(app, "/request", *broken)) == (401, True, 0)
+    assert asyncio.run(post(protected(world, AUDIENCE, app), "/declared", *broken)) == (401, True, 0)
+    assert ran == []
 
 
 def test_a_dependency_can_be_overridden_in_tests(world: World) -> None:
