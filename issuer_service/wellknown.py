@@ -1,4 +1,4 @@
-"""Public documents: metadata of the Issuer, keys, health, and pages for visitors.
+"""Public documents: metadata, keys, health, schemas, and pages for visitors.
 
 It comes from the settings and the keys in use; the ``Host`` that a client sends names nothing (SD-JWT VC 4, VC-13;
 RFC 7517 5; RFC 9901 9.8, R-35).
@@ -11,18 +11,20 @@ from hashlib import sha256
 from http import HTTPStatus
 from importlib import import_module
 from importlib.resources import files
-from typing import Literal
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Path, Request, Response
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 from pydantic import BaseModel, Field
 
 from issuer_service.container import Container
 from issuer_service.keys.repository import KeyUse
-from issuer_service.routes import STATUS, FromContainer, refusals
+from issuer_service.routes import STATUS, FromContainer, is_cached, refusals
 from sdcard.advice import ADVICE_OVER_HTTP
-from sdcard.errors import Finding, Refused
+from sdcard.cards.json_schema import SHAPES, card_schema
+from sdcard.encoding import encode_json
+from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.io.key_files import public_jwks
 from sdcard.io.system import printable
 from sdcard.rules import Rule
@@ -32,6 +34,8 @@ router = APIRouter(tags=["well-known"])
 _UNREACHABLE = refusals(HTTPStatus.SERVICE_UNAVAILABLE)
 CACHE = "public, max-age=300"
 """Short, so that a new key is found before the old one's cards are gone."""
+_SCHEMA_TYPE = "application/schema+json"
+_REQUEST = Where(Part.REQUEST)
 
 
 class IssuerMetadata(BaseModel):
@@ -106,6 +110,40 @@ async def readiness(container: FromContainer, response: Response) -> Health:
     return Health()
 
 
+# -- ``GET /schemas/…``: JSON Schemas of card formats -----------------------------------------------------------------
+
+
+@cache
+def _schema(name: str) -> tuple[bytes, str]:
+    """Return the schema of a card format and its ETag."""
+    text = encode_json(card_schema(name))
+    return text, f'"{sha256(text).hexdigest()}"'
+
+
+@router.get(
+    "/schemas/{name:path}",
+    response_class=Response,
+    summary="The JSON Schema of a card format",
+    responses={
+        200: {"description": "A JSON Schema (2020-12).", "content": {_SCHEMA_TYPE: {"schema": {"type": "object"}}}},
+        304: {"description": "It is the one that the client has."},
+        **refusals(HTTPStatus.NOT_FOUND),
+    },
+)
+async def schema(name: Annotated[str, Path(json_schema_extra={"enum": [*SHAPES]})], request: Request) -> Response:
+    """The schema that `sdcard card schema` prints.
+
+    It accepts every card that the registry accepts in this format.
+    """
+    if name not in SHAPES:
+        raise Refused(Rule.REQUEST_TARGET, _REQUEST.within("path"), f"The schemas are {', '.join(SHAPES)}.")
+    text, etag = _schema(name)
+    headers = {"ETag": etag, "Cache-Control": CACHE}
+    if is_cached(request, etag):
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+    return Response(text, headers=headers, media_type=_SCHEMA_TYPE)
+
+
 # -- ``GET /inspector``: what is pasted there stays in the page -------------------------------------------------------
 
 pages_router = APIRouter(tags=["pages"], include_in_schema=False)
@@ -176,7 +214,13 @@ async def landing(container: FromContainer) -> Response:
         await container.readiness.check(container.database, container.keys, container.clock.now())
     except Refused as refusal:
         problems = list(refusal.findings)
-    shown = {"issuer": container.issuer_url, "problems": problems, "keys": keys, "console": container.console}
+    shown = {
+        "issuer": container.issuer_url,
+        "problems": problems,
+        "keys": keys,
+        "console": container.console,
+        "formats": SHAPES,
+    }
     return _page("landing.html", container, "no-store", here="/", **shown)
 
 

@@ -69,7 +69,7 @@ def test_the_openapi_document_is_complete(registry: OpenDesk) -> None:
         "/agents/register", "/agents/discover", "/.well-known/jwt-vc-issuer", "/.well-known/jwks.json", "/healthz",
         "/.well-known/status-jwks.json", "/status/{list_id}", "/readyz",
         "/agents", "/agents/{agent_id}", "/agents/{agent_id}/renew", "/agents/{agent_id}/keys", "/nonces",
-        "/agents/{agent_id}/domains", "/catalogue", "/log/checkpoint", "/log/tile/{path}",
+        "/agents/{agent_id}/domains", "/catalogue", "/schemas/{name}", "/log/checkpoint", "/log/tile/{path}",
         "/agents/{agent_id}/log-proofs",
         "/agents/{agent_id}/revoke", "/agents/{agent_id}/suspend", "/agents/{agent_id}/reinstate",
         "/token", "/introspect", "/revoke", "/.well-known/oauth-authorization-server", "/.well-known/token-jwks.json",

@@ -307,6 +307,7 @@ NAMES_NOTHING: dict[Route, str] = {
             ("GET", "/.well-known/jwks.json"),
             ("GET", "/.well-known/status-jwks.json"),
             ("GET", "/catalogue"),
+            ("GET", "/schemas/{name:path}"),
             ("GET", "/log/checkpoint"),
             ("GET", "/log/tile/{path:path}"),
             ("GET", "/healthz"),

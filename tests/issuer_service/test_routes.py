@@ -30,6 +30,7 @@ PUBLIC = {
     "/.well-known/oauth-authorization-server",
     "/status/{list_id}",
     "/catalogue",
+    "/schemas/{name:path}",
     "/log/checkpoint",
     "/log/tile/{path:path}",
 }

@@ -10,11 +10,12 @@ from markupsafe import escape
 from inspector.join import joined
 from issuer_service.keys.repository import KeyState
 from sdcard.advice import ADVICE_OVER_HTTP
+from sdcard.cards.json_schema import SHAPES, card_schema
 from sdcard.errors import Part, Refused, Where
 from sdcard.io.key_files import public_jwks
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.rules import Rule
-from tests.issuer_service.desk import Desk, OpenDesk, key_row, seed_keys
+from tests.issuer_service.desk import Desk, OpenDesk, assert_refused, key_row, seed_keys
 from tests.world import ISSUER, key_of
 
 
@@ -87,6 +88,29 @@ def test_it_is_no_part_of_the_interface_for_programs(registry: OpenDesk) -> None
     assert registry.client.post("/inspector").status_code == 405
 
 
+# -- JSON Schemas of card formats -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_schema_of_a_card_format_is_served_and_cached(registry: OpenDesk, name: str) -> None:
+    response = registry.get(f"/schemas/{name}")
+
+    assert response.json() == card_schema(name)
+    assert response.headers["content-type"] == "application/schema+json"
+    assert response.headers["cache-control"] == "public, max-age=300"
+    again = registry.client.get(f"/schemas/{name}", headers={"if-none-match": response.headers["etag"]})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", response.headers["etag"])
+    other = registry.client.get(f"/schemas/{name}", headers={"if-none-match": '"other"'})
+    assert (other.status_code, other.content) == (200, response.content)
+
+
+@pytest.mark.parametrize("name", ["a2a", "a2a/9", "summary", "a2a/1.0/", "A2A/1.0"])
+def test_another_schema_is_not_there_and_no_name_is_repeated(registry: OpenDesk, name: str) -> None:
+    response = registry.get(f"/schemas/{name}")
+
+    assert_refused(response, 404, ("request.not-found", "request/path"))
+
+
 # -- The landing page, and the API reference --------------------------------------------------------------------------
 
 
@@ -98,7 +122,7 @@ def links(page: str) -> set[str]:
 def test_the_landing_page_leads_to_everything_that_is_there(desk: Desk, console: bool) -> None:
     with desk.open(console=console) as registry:
         page = registry.get("/").text
-        assert {"/", "/inspector", "/docs"} <= links(page)
+        assert {"/", "/inspector", "/docs", *(f"/schemas/{name}" for name in SHAPES)} <= links(page)
         assert ("/console" in links(page)) is console
         for path in links(page):
             assert registry.get(path).status_code in (200, 303), path
