@@ -108,7 +108,16 @@ def _overview() -> str:
     for title, rows in STANDARDS.items():
         counts = Counter(answer.answer for answer in answers(rows))
         text += f"| {title} | {counts.total()} | {' | '.join(str(counts[answer] or '') for answer in ANSWERS)} |\n"
+    text += f"\n| source | sentences | {' | '.join(ANSWERS)} |\n|---|---|{'---|' * len(ANSWERS)}\n"
+    for title, lines in SOURCES.items():
+        counts = Counter(_weakest(sentence) for sentence in sentences(lines))
+        text += f"| {title} | {counts.total()} | {' | '.join(str(counts[answer] or '') for answer in ANSWERS)} |\n"
     return text
+
+
+def _weakest(sentence: Sentence) -> str:
+    """Return the answer of a sentence's rows that is furthest from what it demands."""
+    return max((one.answer for one in sentence.answered()), key=[*ANSWERS].index)
 
 
 def _line(answer: Answer) -> str:

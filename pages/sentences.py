@@ -57,10 +57,10 @@ SD-4.1-3 | The disclosures fit the context of the caller. | SDC-12
 SD-4.1-4 | An agent may demand a bearer token first. | SDC-12
 SD-4.2-1 | A registry finds agents for a context. | SDC-14
 SD-4.2-2 | A query names skills. | met | issuer_service/discovery/endpoints.py:Query | tests/issuer_service/discovery/test_endpoints.py |
-SD-4.2-3 | A query names the availability. | otherwise | issuer_service/discovery/endpoints.py:_IGNORED | tests/issuer_service/discovery/test_endpoints.py | No card says it: it is listed as ignored (T-10).
+SD-4.2-3 | A query names the availability. | otherwise | issuer_service/discovery/endpoints.py:_IGNORED | tests/issuer_service/discovery/test_endpoints.py | No card says it: it is listed as ignored (T-10): [limitations](not-supported.md#the-drafts).
 SD-4.2-4 | The caller limits the number of results. | met | issuer_service/discovery/endpoints.py:DiscoveryRequest | tests/issuer_service/discovery/test_endpoints.py |
 SD-4.2-5 | The caller has an access token of the registry. | met | issuer_service/request_context.py:authorize | tests/issuer_service/discovery/test_endpoints.py |
-SD-4.3-1 | *public* has basic skills and public endpoints. | otherwise | sdcard/policy/context.py:PUBLIC | tests/sdcard/policy/test_document.py | Table 1 has no endpoints there, and the default follows it. [One line](policies.md#endpoints-in-public) follows 4.3.
+SD-4.3-1 | *public* has basic skills and public endpoints. | otherwise | sdcard/policy/context.py:PUBLIC | tests/sdcard/policy/test_document.py | Table 1 has no endpoints there, and the default follows it. [One line](policies.md#endpoints-in-public) follows 4.3: [limitations](not-supported.md#the-drafts).
 SD-4.3-2 | *internal* has operational details for the organization. | SDC-14
 SD-4.3-3 | *diagnostic* has details for troubleshooting. | SDC-14
 SD-4.3-4 | *federation* needs a trust relationship between organizations. | met | sdcard/policy/context.py:Agreement | tests/issuer_service/discovery/test_renewal.py | Within one registry.
@@ -99,7 +99,7 @@ SD-7.1-5 | A KB-JWT with another `sd_hash` is refused. | SDC-20 T-18
 SD-7.2-1 | `cnf` proves that the presenter has the key. | SDC-5 SDC-22
 SD-7.2-2 | Verifiers trust Issuers that they knew before. | SDC-16
 SD-7.2-3 | Digests show that claims did not change. | SDC-22
-SD-7.2-4 | The architecture follows WIMSE for workloads. | partly | sdcard/jose/certificates.py sdcard/spiffe.py issuer_service/access.py:check_limits | tests/sdcard/jose/test_certificates.py tests/sdcard/test_spiffe.py tests/issuer_service/agents/test_spiffe_ids.py | Certificate chains of Issuers; SPIFFE IDs that the operator permits. No workload identity tokens.
+SD-7.2-4 | The architecture follows WIMSE for workloads. | partly | sdcard/jose/certificates.py sdcard/spiffe.py issuer_service/access.py:check_limits | tests/sdcard/jose/test_certificates.py tests/sdcard/test_spiffe.py tests/issuer_service/agents/test_spiffe_ids.py | Certificate chains of Issuers; SPIFFE IDs that the operator permits. No workload identity tokens: [limitations](not-supported.md#workload-identity).
 SD-7.3-1 | Sub-agents get constrained tokens by exchange. | SDC-15 SDC-23
 SD-7.3-2 | Each delegation has an interaction id. | SDC-23
 SD-7.3-3 | Sub-agents get no broader permissions. | SDC-23
@@ -137,7 +137,7 @@ AC-2.1-2 | Its random part comes from a secure generator. | met | sdcard/cards/a
 AC-2.2-1 | `name` has 1 to 128 code points. | AEV-4
 AC-2.2-2 | It says what the agent mainly does. | others | | | Authors name their agents.
 AC-2.3-1 | `version` follows Semantic Versioning. | AEV-5
-AC-2.3-2 | The version grows with each change of the card. | partly | issuer_service/agents/repository.py:record_registration | tests/issuer_service/agents/test_registration.py | A registry refuses other content under the same version. Which part grows, authors decide.
+AC-2.3-2 | The version grows with each change of the card. | partly | issuer_service/agents/repository.py:record_registration | tests/issuer_service/agents/test_registration.py | A registry refuses other content under the same version. Which part grows, authors decide: [limitations](not-supported.md#cards).
 AC-2.4-1 | There is at least one capability. | AEV-6
 AC-2.4-2 | Capabilities are ordered by prominence. | met | sdcard/policy/plan.py | tests/sdcard/policy/test_plan.py | The order of an array is kept.
 AC-2.4-3 | Ids of capabilities have the given form. | AEV-7
