@@ -118,8 +118,9 @@ def _headers(refusal: Refused, status: HTTPStatus) -> Mapping[str, str]:
 # -- Routing: fast routes, HEAD, and CORS for public documents --------------------------------------------------------
 
 PUBLIC_PATHS = ("/.well-known/", "/status/", "/catalogue", "/log/", "/schemas/")
-"""What scripts of any origin may read: keys, metadata, status lists, the catalogue, the log and schemas. No answer there
-depends on a caller."""
+"""What scripts of any origin may read: keys, metadata, status lists, the catalogue, the log and schemas.
+
+No answer there depends on a caller."""
 _ANY_ORIGIN = (b"access-control-allow-origin", b"*")
 SENT_METHOD = "sdcard.method"
 """The member of a request's scope with the method that the client sent, where it is another one."""

@@ -99,7 +99,7 @@ SD-7.1-5 | A KB-JWT with another `sd_hash` is refused. | SDC-20 T-18
 SD-7.2-1 | `cnf` proves that the presenter has the key. | SDC-5 SDC-22
 SD-7.2-2 | Verifiers trust Issuers that they knew before. | SDC-16
 SD-7.2-3 | Digests show that claims did not change. | SDC-22
-SD-7.2-4 | The architecture follows WIMSE for workloads. | partly | sdcard/jose/certificates.py sdcard/spiffe.py issuer_service/access.py:check_limits | tests/sdcard/jose/test_certificates.py tests/sdcard/test_spiffe.py tests/issuer_service/agents/test_spiffe_ids.py | Certificate chains of Issuers; SPIFFE IDs that the operator permits. No workload identity tokens: [limitations](not-supported.md#workload-identity).
+SD-7.2-4 | The architecture follows WIMSE for workloads. | partly | sdcard/jose/certificates.py sdcard/spiffe.py issuer_service/access.py:check_limits | tests/sdcard/jose/test_certificates.py tests/sdcard/test_spiffe.py tests/issuer_service/agents/test_registration.py | Certificate chains of Issuers; SPIFFE IDs that the operator permits. No workload identity tokens: [limitations](not-supported.md#workload-identity).
 SD-7.3-1 | Sub-agents get constrained tokens by exchange. | SDC-15 SDC-23
 SD-7.3-2 | Each delegation has an interaction id. | SDC-23
 SD-7.3-3 | Sub-agents get no broader permissions. | SDC-23

@@ -95,6 +95,7 @@ PLACES: dict[Why, str] = {
         issuer_service/discovery/repository.py:_finding issuer_service/db/migrations/__init__.py:head
         issuer_service/status/repository.py:_open issuer_service/db/state.py:Compared.apart
         issuer_service/container.py:_plain_formats issuer_service/wellknown.py:inspector_page
+        issuer_service/wellknown.py:_schema
     """,
     Why.SPEED: """
         sdcard/cards/schema.py:snake_case sdcard/cards/schema.py:_spellings

@@ -1,5 +1,6 @@
 """Registrations: A2A cards, AgentCards and SD-Cards for partners."""
 
+import json
 import threading
 import time
 from collections.abc import Sequence
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, event
 
-from issuer_service.access import Limit
+from issuer_service.access import Limit, Scope
 from issuer_service.agents import registration as service
 from issuer_service.agents.reading import Registration, Terms, read_registration
 from issuer_service.container import Bounds
@@ -17,7 +18,9 @@ from sdcard.encoding import JsonObject
 from sdcard.io import statements
 from sdcard.io.database import open_database
 from sdcard.issuer import issuing_step
+from sdcard.limits import DEFAULT_LIMITS
 from sdcard.policy.document import read_policy
+from sdcard.sdjwt.verification import read_unverified
 from tests.issuer_service.agents.test_endpoints import accept
 from tests.issuer_service.desk import (
     HOLDER,
@@ -526,3 +529,133 @@ def test_a_partner_that_cannot_be_meant_is_refused(
     with desk.open(policy=POLICY) as registry:
         assert_refused(registry.post(asking(*contexts)), 422, expected)
     assert desk.counts()["batches"] == 0
+
+
+# -- SPIFFE IDs, which a limit of the token permits (decision 0051) ----------------------------------------------------
+
+SPIFFE = "spiffe://example.org/ns/prod/planner"
+NOT_PERMITTED = ("token.limit", "card/spiffe_id")
+
+
+def with_id(spiffe_id: str = SPIFFE, **changes: Any) -> dict[str, Any]:
+    return request_with_card({**example(), "spiffe_id": spiffe_id, **changes.pop("card", {})}, **changes)
+
+
+def permitting(desk: Desk, *entries: str, subject: str = "alice", **more: Any) -> str:
+    return desk.new_token(subject, limits={Limit.SPIFFE_IDS: [*entries]}, **more)
+
+
+def spiffe_ids_of(answer: Any) -> dict[str, Any]:
+    """Context → the SPIFFE ID that its SD-Card can show."""
+    return {
+        one["context"]: read_unverified(one["sd_card"], DEFAULT_LIMITS).processed.claims.get("spiffe_id")
+        for one in answer["cards"]
+    }
+
+
+def named(*names: str) -> list[dict[str, str]]:
+    return [{"context": name} for name in names]
+
+
+def test_a_token_without_the_limit_permits_no_id(desk: Desk, registry: OpenDesk) -> None:
+    before = desk.rows()
+
+    assert_refused(registry.post(with_id()), 403, NOT_PERMITTED)
+    assert desk.rows() == before
+    registry.register(request_with_card())
+
+
+@pytest.mark.parametrize(
+    ("entries", "is_good"),
+    [
+        ([SPIFFE], True),
+        (["spiffe://example.org/"], True),
+        (["spiffe://other.example/", "spiffe://example.org/ns/prod/"], True),
+        ([], False),
+        (["spiffe://example.org/ns/prod"], False),
+        (["spiffe://example.org/ns/pro/"], False),
+        (["spiffe://example.com/"], False),
+        ([f"{SPIFFE}/"], False),
+    ],
+)
+def test_the_limit_decides_which_ids_a_card_may_have(
+    desk: Desk, registry: OpenDesk, entries: list[str], is_good: bool
+) -> None:
+    response = registry.post(with_id(), authorization=f"Bearer {permitting(desk, *entries)}")
+
+    if is_good:
+        assert response.status_code == 201
+    else:
+        assert_refused(response, 403, NOT_PERMITTED)
+
+
+def test_a_malformed_id_is_refused_before_the_limit(desk: Desk, registry: OpenDesk) -> None:
+    token = permitting(desk, "spiffe://example.org/")
+
+    response = registry.post(with_id("spiffe://example.org/a/../b"), authorization=f"Bearer {token}")
+
+    assert_refused(response, 422, ("card.member-value", "card/spiffe_id"))
+
+
+def test_public_and_internal_cards_do_not_contain_it(desk: Desk, registry: OpenDesk) -> None:
+    body = with_id(disclosure_contexts=named("public", "internal", "diagnostic", "full"))
+
+    answer = registry.register(body, permitting(desk, SPIFFE))
+
+    assert spiffe_ids_of(answer) == {"public": None, "internal": None, "diagnostic": SPIFFE, "full": SPIFFE}
+    (record,) = desk.audit(agent_id="ai-assistant-v2")
+    assert "spiffe_id" not in json.dumps(record["disclosed"]["public"])
+    assert "spiffe_id" in record["disclosed"]["diagnostic"]
+
+
+@on_both_databases
+def test_each_renewal_and_change_of_keys_needs_a_token_that_permits_it(desk: Desk, registry: OpenDesk) -> None:
+    token = permitting(desk, SPIFFE)
+    registry.register(with_id(), token)
+    narrower = permitting(desk, "spiffe://example.org/other/")
+
+    assert spiffe_ids_of(registry.done("POST", "/agents/ai-assistant-v2/renew", {}, token)) == {"full": SPIFFE}
+    for bearer in (registry.token, narrower):
+        assert_refused(registry.ask("POST", "/agents/ai-assistant-v2/renew", {}, bearer), 403, NOT_PERMITTED)
+
+
+def test_another_id_is_a_change_of_the_card(desk: Desk, registry: OpenDesk) -> None:
+    token = permitting(desk, "spiffe://example.org/")
+    registry.register(with_id(), token)
+    other = "spiffe://example.org/other"
+
+    refused = registry.post(with_id(other), authorization=f"Bearer {token}")
+    changed = registry.register(with_id(other, card={"version": "9.9.9"}), token)
+
+    assert (refused.status_code, refused.json()["rule"]) == (409, "agent.version-reused")
+    assert spiffe_ids_of(changed) == {"full": other}
+
+
+def test_the_limit_of_one_owner_gives_nobody_else_the_agent(desk: Desk, registry: OpenDesk) -> None:
+    registry.register(with_id(), permitting(desk, SPIFFE))
+    response = registry.post(with_id(), authorization=f"Bearer {permitting(desk, SPIFFE, subject='bob')}")
+
+    assert (response.status_code, response.json()["rule"]) == (409, "agent.taken")
+
+
+def test_discovery_shows_it_where_the_policy_does(desk: Desk, registry: OpenDesk) -> None:
+    registry.register(with_id(disclosure_contexts=named("public", "internal", "diagnostic")), permitting(desk, SPIFFE))
+    seeker = desk.new_token(
+        "seeker", scopes=(Scope.AGENTS_DISCOVER,), limits={Limit.CONTEXTS: ["public", "internal", "diagnostic"]}
+    )
+
+    def found(context: str) -> Any:
+        (one,) = registry.look_for(context, seeker, skills=["route-optimizer-traffic"]).json()["results"]
+        return read_unverified(one["sd_card"], DEFAULT_LIMITS).processed.claims.get("spiffe_id")
+
+    assert {name: found(name) for name in ("public", "internal", "diagnostic")} == {
+        "public": None,
+        "internal": None,
+        "diagnostic": SPIFFE,
+    }
+
+
+def test_a_registration_without_a_card_has_no_id(desk: Desk, registry: OpenDesk) -> None:
+    response = registry.post(request(spiffe_id=SPIFFE), authorization=f"Bearer {permitting(desk, SPIFFE)}")
+
+    assert_refused(response, 422, ("request.malformed", "request/spiffe_id"))
