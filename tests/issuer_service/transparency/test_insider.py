@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 from sqlalchemy import delete, insert, update
@@ -19,12 +19,14 @@ from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.jose.jws import Signer
 from sdcard.transparency.notes import KeyType, NoteKey, cosign_checkpoint, parse_checkpoint
 from sdcard.transparency.proofs import LogProof, card_entry
-from sdcard.transparency.tree import prove_inclusion
+from sdcard.transparency.tree import prove_inclusion, tiles_between
 from tests.command_line import Sdcard
-from tests.issuer_service.desk import Desk
+from tests.issuer_service.desk import Desk, jwk, request
 from tests.issuer_service.transparency.insider import AGENT, DETECTORS, SECRET, Scene, tree_of
-from tests.issuer_service.transparency.logs import LOG_KEY, begin, checkpoint, grow, witnesses
+from tests.issuer_service.transparency.logs import LOG_KEY, TERMS, begin, checkpoint, grow, witnesses
+from tests.issuer_service.transparency.test_service import entries as fetch_entries
 from tests.shared import ROOT
+from tests.world import key
 
 # -- Kinds of tampering -----------------------------------------------------------------------------------------------
 
@@ -320,3 +322,50 @@ def test_the_threats_list_each_kind_with_those_who_find_it() -> None:
 def row(this: Kind) -> str:
     found = "; ".join(f"{name}: `{rule}`" for name, rule in this.found.items())
     return f"| {this.name} | {found} | `tests/issuer_service/transparency/test_insider.py` |"
+
+
+# -- An outsider with the whole log and ten SD-Cards of his own -------------------------------------------------------
+
+
+def public_view(desk: Desk, others: int) -> tuple[list[Any], list[int], list[bytes]]:
+    """Grow a log with an attacker's ten SD-Cards and others' records; return all that is public, but for the hashes.
+
+    Also the numbers of the attacker's own leaves, and all entries.
+    """
+    begin(desk)
+    terms = type(TERMS)(batch=64)
+    with desk.open() as registry:
+        ten = {"context": "public", "disclose": ["skills"]}
+        keys = [jwk(key(100 + number)) for number in range(10)]
+        mine = request("mine", public_key=None, public_keys=keys, disclosure_contexts=[ten])
+        for number in range(others):
+            registry.register(request(f"other-{number}", public_key=jwk(key(50 + number))))
+        registry.register(mine)
+        if others:
+            registry.done("POST", "/agents/other-0/revoke", {})
+        seen = list[Any]()
+        for batch in (1, 2):
+            grow(desk, terms)
+            text = checkpoint(registry)
+            seen.append((text.split("\n")[:2], len(text)))
+            paths = [tile.path for tile in tiles_between(0, 64 * batch)]
+            answers = [registry.client.get(f"/log/{path}") for path in paths]
+            seen += [(path, one.status_code, len(one.content)) for path, one in zip(paths, answers, strict=True)]
+        opened = registry.done("GET", "/agents/mine/log-proofs")
+        found = fetch_entries(registry, 128)
+    return seen, [one["index"] for one in opened["openings"]], found
+
+
+def test_an_outsider_with_the_whole_log_and_ten_sd_cards_learns_nothing_of_others(tmp_path: Path) -> None:
+    views = []
+    for others in (0, 6):
+        folder = tmp_path / str(others)
+        folder.mkdir()
+        views.append(public_view(Desk(folder), others))
+    (alone, own, first), (beside, also, second) = views
+    assert alone == beside, "sizes, times, paths and lengths are the same"
+    assert (len(own), len(also)) == (11, 11), "a record and ten SD-Cards, in the first batch"
+    assert max(own + also) < 64
+    assert not set(first) & set(second)
+    for found in (first, second):
+        assert [found[at : at + 64] for at in (0, 64)] == [sorted(found[at : at + 64]) for at in (0, 64)]
