@@ -78,8 +78,19 @@ async def _publish(container: Container, terms: LogTerms, tree: Tree, seen: dict
     ]
     lines = [line for line in await asyncio.gather(*asked) if line is not None]
     text, own = f"{signed}{''.join(map(str, lines))}", NoteKey(origin, KeyType.ED25519, signer.public_key)
-    replace(terms.policy, logs=(own,)).verify(text, container.clock.now())
-    await container.database.change(repository.publish, tree, text)
+    try:
+        replace(terms.policy, logs=(own,)).verify(text, container.clock.now())
+    except Refused:
+        if not await _is_overtaken(container, tree.size):
+            raise
+    else:
+        await container.database.change(repository.publish, tree, text)
+
+
+async def _is_overtaken(container: Container, size: int) -> bool:
+    """Whether another process appended a later batch. Its checkpoint also covers the tree of this size."""
+    tree = await container.database.read(repository.read_tree)
+    return tree is not None and tree.size > size
 
 
 async def _cosign(
@@ -96,7 +107,8 @@ async def _cosign(
     try:
         line = await submit(terms.policy.addresses[name], signed, prove, key, seen.get(key, 0), terms.egress)
     except Refused as refusal:
-        _log.warning("the witness %s did not cosign the log: %s", name, refusal.findings[0])
+        if not await _is_overtaken(container, signed.size):
+            _log.warning("the witness %s did not cosign the log: %s", name, refusal.findings[0])
         return None
     seen[key] = signed.size
     return line

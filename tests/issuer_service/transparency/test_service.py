@@ -155,6 +155,24 @@ def test_a_checkpoint_is_published_with_the_quorum_of_the_witnesses(desk: Desk, 
         assert policy.verify(checkpoint(registry), desk.clock.now()).checkpoint.size == 48
 
 
+def test_a_process_that_another_one_overtakes_raises_no_alarm(
+    desk: Desk, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    begin(desk)
+    with witnesses(tmp_path, desk, 1) as running, desk.open() as registry:
+        terms, witness = terms_with(running), running[0].witness
+
+        def overtaken(body: bytes) -> tuple[int, str, str]:
+            del witness.add
+            grow(desk, terms)  # a later batch is cosigned and published meanwhile
+            return witness.add(body)
+
+        witness.add = overtaken  # type: ignore[method-assign]  # once
+        grow(desk, terms)
+        assert parse_checkpoint(checkpoint(registry)).size == tree(desk).size == 32
+    assert [one.message for one in caplog.records if one.levelname == "WARNING"] == []
+
+
 def test_metrics_tell_of_leaves_that_wait_and_of_a_missing_quorum(desk: Desk, tmp_path: Path) -> None:
     def shown(terms: LogTerms, seconds: int) -> list[float | None]:
         desk.clock.advance(seconds)
