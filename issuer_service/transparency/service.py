@@ -88,7 +88,10 @@ async def _publish(container: Container, terms: LogTerms, tree: Tree, seen: dict
 
 
 async def _is_overtaken(container: Container, size: int) -> bool:
-    """Whether another process appended a later batch. Its checkpoint also covers the tree of this size."""
+    """Whether another process appended a later batch.
+
+    Its checkpoint also covers the tree of this size.
+    """
     tree = await container.database.read(repository.read_tree)
     return tree is not None and tree.size > size
 

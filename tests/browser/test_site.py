@@ -16,7 +16,7 @@ OUT = SITE / "out"
 RULES = "['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']"
 OF_SCREENS = "['color-contrast', 'target-size', 'scrollable-region-focusable', 'link-in-text-block']"
 """Rules whose outcome depends on colours and widths. The others are asked on the first screen."""
-SCREENS: list[tuple[int, Literal["light", "dark"]]] = [(360, "light"), (360, "dark"), (1280, "light"), (2200, "dark")]
+SCREENS: list[tuple[int, Literal["light", "dark"]]] = [(360, "light"), (1280, "dark"), (2200, "light")]
 
 
 def test_the_site_is_accessible_silent_and_searched_from_disk(browser: Browser) -> None:
