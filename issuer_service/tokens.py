@@ -32,7 +32,7 @@ from sdcard.io.replay_cache import digest_of_use
 from sdcard.io.used_nonces import KeyChanged, SharedKey
 from sdcard.key_binding import Challenge, NonceUse
 from sdcard.nonces import NoncePurpose, NonceTerms, check_age, check_form, check_mac, make_nonce
-from sdcard.oauth import EXTERNAL, WHERE
+from sdcard.oauth import EXTERNAL, WHERE, is_jwt
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource, draw_salts
 
@@ -141,8 +141,11 @@ async def find_token_row(database: Database, digest: str) -> TokenRow | None:
 
 
 def digest_of(text: str) -> str:
-    """Return the stored form of a token, or of the secret of a session."""
-    return hashlib.sha256(text.encode()).hexdigest()
+    """Return the stored form of a token, or of the secret of a session.
+
+    Of a JWT only what is signed counts: an ECDSA signature has a second valid form, and both are one token.
+    """
+    return hashlib.sha256((text.rpartition(".")[0] if is_jwt(text) else text).encode()).hexdigest()
 
 
 def token_name(token: TokenRow) -> str:

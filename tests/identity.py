@@ -9,7 +9,8 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generat
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from issuer_service.access import AuthorizationServer
-from sdcard.encoding import encode_base64url
+from sdcard.encoding import decode_base64url, encode_base64url
+from sdcard.errors import Part, Where
 from sdcard.io.key_files import public_jwk
 from sdcard.io.published_keys import ServerKeys
 from sdcard.jose.jws import encode_signing_input, join_signature
@@ -19,6 +20,7 @@ SERVER = "https://idp.example/realms/agents"
 LIMITS = "urn:sd-card:limits"
 SIGNER = key(70)
 RSA = generate_private_key(65_537, 2_048)
+P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 
 HEADER = {"typ": "at+jwt", "alg": "ES256", "kid": "es"}
 CLAIMS: dict[str, Any] = {
@@ -46,6 +48,14 @@ def access_token(
     if isinstance(signer, RSAPrivateKey):
         return join_signature(signing_input, signer.sign(signing_input, PKCS1v15(), SHA256()))
     return join_signature(signing_input, signer.sign(signing_input))
+
+
+def in_other_form(token: str) -> str:
+    """Return the same token with the other valid form of its ES256 signature: r and n - s."""
+    signed, _, signature = token.rpartition(".")
+    data = decode_base64url(signature, Where(Part.ACCESS_TOKEN))
+    s = P256_ORDER - int.from_bytes(data[32:], "big")
+    return f"{signed}.{encode_base64url(data[:32] + s.to_bytes(32, 'big'))}"
 
 
 def rsa_jwk(private: RSAPrivateKey = RSA, **changes: Any) -> dict[str, Any]:

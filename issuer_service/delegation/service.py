@@ -4,7 +4,6 @@ An SD-Card authenticates the actor. Tokens and grants determine the permitted sc
 """
 
 import asyncio
-import hashlib
 import math
 import re
 from collections.abc import Sequence
@@ -44,6 +43,7 @@ from issuer_service.delegation.subjects import (
     use_of,
 )
 from issuer_service.keys.repository import KeyUse
+from issuer_service.tokens import digest_of
 from sdcard.delegation_chain import (
     ACCESS_TOKEN_TYPE,
     Chain,
@@ -233,7 +233,7 @@ async def revoke(container: Container, caller: Caller, text: str) -> None:
         Refused: ``store.unavailable``, ``token.keys-unavailable``.
     """
     now, server, then = container.clock.now(), container.authorization_server, _last_second(text)
-    kind, token, end = "opaque", hashlib.sha256(text.encode()).hexdigest(), 0
+    kind, token, end = "opaque", digest_of(text), 0
     try:
         if is_own(container, text):
             delegation = await read_own(container, text, then)

@@ -22,7 +22,7 @@ from issuer_service.delegation.schemas import REQUEST, ExchangeAsked, check_inte
 from issuer_service.keys.repository import KeyUse
 from issuer_service.keys.ring import KeysInUse
 from issuer_service.settings import SubjectPer
-from issuer_service.tokens import KEY_LIMIT, TokenRow, find_token
+from issuer_service.tokens import KEY_LIMIT, TokenRow, digest_of, find_token
 from sdcard.delegation_chain import (
     SD_AGENT_CARD_TYPE,
     Chain,
@@ -227,7 +227,7 @@ async def _access_token(
     One that has limits is not handed on: a delegated token could not say them. One that is bound to a key is handed on
     by the holder of that key.
     """
-    server, digest = container.authorization_server, hashlib.sha256(text.encode()).hexdigest()
+    server, digest = container.authorization_server, digest_of(text)
     claims: Mapping[str, JsonValue] = {}
     actors: tuple[str, ...] = ()
     if server is not None and is_jwt(text):

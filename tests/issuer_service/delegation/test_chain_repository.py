@@ -22,7 +22,7 @@ from sdcard.errors import Refused
 from sdcard.oauth import external_party
 from sdcard.rules import Rule
 from tests.command_line import Sdcard
-from tests.identity import SERVER, access_token, server
+from tests.identity import SERVER, access_token, in_other_form, server
 from tests.issuer_service.agents.test_repository import on
 from tests.issuer_service.console.visitor import Visitor, rule_of
 from tests.issuer_service.delegation.office import Office
@@ -76,7 +76,8 @@ class Scene:
         if source == "stored":
             return self.desk.new_token(subject, lifetime=LIFETIME)
         scope = "agents:approve delegations:approve tokens:exchange"
-        return access_token({"sub": subject, "scope": scope, "exp": int(self.desk.clock.now()) + LIFETIME})
+        end = int(self.desk.clock.now()) + LIFETIME
+        return access_token({"sub": subject, "scope": scope, "exp": end, "jti": f"{self.kind}-{self._asked}"})
 
     def decision(self, handle: str, by: Decider, *, approves: bool = True) -> Callable[..., Any]:
         """A person's decision, as the transaction that it is."""
@@ -118,8 +119,13 @@ class Attempt:
         ask(self.scene.desk.url, self.scene.end_token(self.token))
 
     def token_is_revoked(self) -> None:
-        sent = {"authorization": f"Bearer {self.token}"}
-        answer = self.scene.other.client.post("/revoke", data={"token": self.token}, headers=sent)
+        answer = self.scene.other.client.post("/revoke", data={"token": self.token}, headers=bearer(self.token))
+        assert answer.status_code == 200, answer.text
+
+    def token_is_revoked_in_its_other_form(self) -> None:
+        """Revoke it with the other valid form of its signature: it is one token."""
+        form = in_other_form(self.token)
+        answer = self.scene.other.client.post("/revoke", data={"token": form}, headers=bearer(form))
         assert answer.status_code == 200, answer.text
 
     def token_expires(self) -> None:
@@ -152,10 +158,17 @@ class Attempt:
         """Change nothing meanwhile."""
 
 
+def bearer(token: str) -> dict[str, str]:
+    """Return the header of a request with a token."""
+    return {"authorization": f"Bearer {token}"}
+
+
 Race = Callable[[Attempt], None]
 BY_TOKEN: dict[str, dict[Race, str]] = {
     "stored": {Attempt.token_ends: "token.invalid", Attempt.token_expires: "token.invalid"},
-    "provider": {Attempt.token_is_revoked: "token.invalid", Attempt.token_expires: "token.invalid"},
+    "provider": dict.fromkeys(
+        (Attempt.token_is_revoked, Attempt.token_is_revoked_in_its_other_form, Attempt.token_expires), "token.invalid"
+    ),
     "": {},
 }
 BY_ANY: dict[Race, str] = {

@@ -16,7 +16,7 @@ from sdcard.dpop import create_dpop_proof
 from sdcard.io.database import open_database
 from sdcard.io.key_files import public_jwks
 from sdcard.io.replay_cache import MemoryReplayRecord
-from tests.identity import LIMITS, SERVER, access_token, server
+from tests.identity import LIMITS, SERVER, access_token, in_other_form, server
 from tests.issuer_service.delegation.office import TOKEN_ENDPOINT, Office, assert_error, basic
 from tests.issuer_service.desk import Desk
 from tests.shared import shared_dir
@@ -206,7 +206,20 @@ def test_a_persons_token_that_is_revoked_here_ends_its_chains(with_server: Offic
 
     assert not office.active(token, "bob")
     assert_error(office.hand_on(token, "bob", "c"), "invalid_request", "delegation.revoked")
-    assert_error(office.hand_on(root, "alice", "b"), "invalid_request", "delegation.revoked")
+    for form in (root, in_other_form(root)):
+        assert_error(office.hand_on(form, "alice", "b"), "invalid_request", "delegation.revoked")
+
+
+def test_a_person_s_token_is_one_token_in_both_forms_of_its_signature(with_server: Office) -> None:
+    office = with_server
+    office.grant("alice", "b")
+    root = access_token({"scope": "read"})
+    token = office.issued(office.hand_on(in_other_form(root), "alice", "b"))
+    assert office.active(token, "bob")
+
+    assert office.post("/revoke", "alice", {"token": root}).status_code == 200
+
+    assert not office.active(token, "bob")
 
 
 def test_an_opaque_token_of_the_registry(office: Office) -> None:
