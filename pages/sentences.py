@@ -169,7 +169,7 @@ AC-8.1-1 | Nobody is trusted for declared capabilities alone. | met | sdcard/ver
 AC-8.2-1 | Ids come from a secure generator. | met | sdcard/cards/agentcard/shared.py:new_agent_id | tests/sdcard/cards/agentcard/test_shared.py | For ids that we make.
 AC-8.3-1 | Claims about energy are verified independently. | others | | | No program here settles costs.
 AC-8.4-1 | Self-declared tiers are hints, and are validated against a record. | AEV-21
-AC-8.4-2 | No Issuer signs what an agent must not claim about itself. | met | sdcard/cards/agentcard/dialects.py:_self_declared | tests/sdcard/cards/agentcard/test_dialects.py |
+AC-8.4-2 | No Issuer signs what an agent must not claim about itself. | met | sdcard/policy/plan.py:_signable sdcard/cards/agentcard/dialects.py:_self_declared | tests/sdcard/policy/test_plan.py tests/sdcard/cards/agentcard/test_dialects.py |
 AC-8.5-1 | Cards are served over TLS only. | SDC-26
 AC-8.5-2 | A card is refused whose endpoint has another scheme than its source. | AEV-20
 AC-8.6-1 | No personal data in names, descriptions and metadata. | AEV-22
@@ -213,7 +213,7 @@ KN-23 | A card of an earlier version has no member that a later version added. |
 KN-24 | Visibility is by default public. | KNO-23
 KN-25 | Unknown members are kept. | KNO-25
 KN-26 | The persona is not in the A2A projection. | met | sdcard/cards/kno/conversion.py | tests/sdcard/cards/kno/test_conversion.py |
-KN-27 | The card at the well-known path is a projection to A2A. | met | sdcard/cards/kno/conversion.py | tests/sdcard/cards/kno/test_conversion.py |
+KN-27 | The card at the well-known path is a projection to A2A. | partly | sdcard/cards/kno/conversion.py | tests/sdcard/cards/kno/test_conversion.py | `sdcard card convert --to a2a/1.0` makes the projection, and its author publishes that: [limitations](not-supported.md#card-signatures-and-conversions).
 KN-28 | A card's members are converted by the A2A names. | KNO-9
 """
 
