@@ -298,6 +298,7 @@ _SHOW = "Answer a new challenge, and show this too."
 
 # fmt: off
 _OVER_HTTP = {
+    Rule.LOG_LEAF_UNKNOWN: "If it was not you, revoke the SD-Cards, and ask the operator.",
     Rule.LIMIT_DISCLOSURES: "Have fewer parts issued or shown: a smaller context, or fewer claims.",
     Rule.KEY_MALFORMED: "Send a public key as JWK (RFC 7517), of a supported algorithm.",
     Rule.KEY_UNSUPPORTED: "Use a key of a supported algorithm, such as ES256.",

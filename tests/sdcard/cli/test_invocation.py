@@ -208,6 +208,7 @@ DESTROYING = {
         *(str(ROOT / "examples" / "georoute.json"), "--agent-id", "g", "--key", "a.jwk", "--context", "public"),
         *("--out", "out", "--supersedes", "revoke"),
     ),
+    "sdcard db rename-log": (),
     "sdcard keys remove": ("KID",),
     "sdcard token withdraw": ("2744ccd10c7533bd",),
     "sdcard grants remove": ("c2b1",),
