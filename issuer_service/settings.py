@@ -115,7 +115,7 @@ class Settings(BaseSettings):
         check_seconds: Interval of domain and card checks. ``domain`` is lost if a check is overdue by this time.
         check_networks: Private networks in which domain and card checks may connect, such as ``10.0.0.0/8``.
         check_resolvers: IP addresses of DNS resolvers for domain checks. Default: the resolvers of the machine.
-        approval_for: Skill ids whose agents a person approves before they get SD-Cards; ``*``: every agent.
+        approval_for: Skills whose agents a person approves before they get SD-Cards; ``*``: every agent.
         console: Whether the console for people is served at ``/console``.
         metrics_port: Port on 127.0.0.1 for Prometheus (``/metrics``). Default: none.
         log_format: ``json``, one object a line; ``console``, for people; ``auto``, for people on a terminal, else JSON.

@@ -14,7 +14,7 @@ from sdcard.io.system import SystemClock
 
 if TYPE_CHECKING:
     from issuer_service.reviews.records import ReviewState
-    from issuer_service.reviews.schemas import ReviewedContext
+    from issuer_service.reviews.schemas import ReviewedContextShown
 
 ReviewId = Annotated[str, typer.Argument(help="Which one; `sdcard reviews list` shows them.")]
 By = Annotated[str, typer.Option(help="Who decides: not the owner, and no party of a grant to or from the agent.")]
@@ -56,9 +56,9 @@ def list_reviews(database_url: DatabaseUrl = None, config: ConfigFile = None, as
 def show(
     review_id: ReviewId, database_url: DatabaseUrl = None, config: ConfigFile = None, as_json: AsJson = False
 ) -> None:
-    """Show what an approval would cover: the card, its hosts and the keys.
+    """Show what an approval would cover: the card, its hosts and the contexts.
 
-    That is the card, its hosts, and the keys of each context. Example: sdcard reviews show 7f1c0d4e
+    That is the card, its hosts, and what each context discloses, with its keys. Example: sdcard reviews show 7f1c0d4e
     """
     from issuer_service.reviews.service import find_waiting
 
@@ -72,14 +72,16 @@ def show(
         f"agent:    {shown.agent_id}, {shown.card_format}, asked by {shown.owner}",
         f"changes:  {changes}" if shown.is_registered else "changes:  everything: the agent is not registered",
         f"hosts:    {', '.join(shown.hosts) or 'none'}",
-        *(f"key:      {key.thumbprint} for {', '.join(map(_named, key.contexts))}" for key in shown.keys),
+        *(f"context:  {_described(one)}" for one in shown.contexts),
         "card:",
         *json.dumps(shown.card, ensure_ascii=False, indent=2).split("\n"),
     )
 
 
-def _named(context: "ReviewedContext") -> str:
-    return context.context if context.partner is None else f"{context.context} ({context.partner})"
+def _described(one: "ReviewedContextShown") -> str:
+    partner = "" if one.partner is None else f" ({one.partner})"
+    shows = "its default" if one.disclose is None else f"only {json.dumps(one.disclose, ensure_ascii=False)}"
+    return f"{one.context}{partner} shows {shows}; keys: {', '.join(one.keys)}"
 
 
 @reviews.command("approve")

@@ -383,7 +383,7 @@ reviews = Table(
     Column("open_for", StoredText(64), unique=True),
     Column("subject", StoredText(256), nullable=False, index=True),
     Column("agent_id", StoredText(128), nullable=False, index=True),
-    Column("keys", StoredJson(), nullable=False),
+    Column("contexts", StoredJson(), nullable=False),
     *(Column(name, StoredText(size), nullable=False) for name, size in _REVIEW_TEXTS),
     Column("asked_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, index=True),

@@ -74,7 +74,7 @@ async def list_reviews(request: Request, container: FromContainer, response: Res
 async def show_review(review_id: str, request: Request, container: FromContainer, response: Response) -> ReviewShown:
     """Return what an approval would cover.
 
-    That is the card, its hosts, and the keys of each context. It says what changes, too.
+    That is the card, its hosts, and what each context discloses, with its keys. It says what changes, too.
     """
     check_unlimited(await authorize(request, container, Scope.AGENTS_APPROVE))
     response.headers["Cache-Control"] = "no-store"

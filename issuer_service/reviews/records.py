@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 
 from issuer_service.agents.records import RegistrationRow
 from issuer_service.delegation.records import Decider
-from issuer_service.discovery.records import Audience
-from sdcard.cards.model import Card, Fact
+from sdcard.cards.model import Card, Criterion
 from sdcard.issuer import DAY
-from sdcard.paths import value_at
+from sdcard.policy.plan import all_terms, query_terms
 
 OPEN_SECONDS = 30 * DAY
 """How long a request waits for a person, and then for its use."""
@@ -43,11 +42,21 @@ class ReviewState(StrEnum):
     """The owner asked for something else, or the agent is registered otherwise."""
 
 
-class ReviewedKey(NamedTuple):
-    """A Holder key by its thumbprint, and the contexts whose SD-Cards have it."""
+class ReviewedContext(NamedTuple):
+    """A context as a registration asks for it.
 
-    thumbprint: str
-    contexts: tuple[Audience, ...]
+    It has everything in the request that decides what the SD-Cards of the context show.
+
+    Attributes:
+        partner: for *federation*; empty without.
+        disclose: the groups, claims and paths instead of the context's choice, sorted; None for that choice.
+        keys: the thumbprints of the Holder keys that its SD-Cards have, sorted.
+    """
+
+    context: str
+    partner: str
+    disclose: tuple[str, ...] | None
+    keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +68,7 @@ class ReviewRow:
         subject: the owner, who asked.
         agent_id: the agent.
         card_format, card: its card document as JSON text; empty once the approval is in force or has ended.
-        keys: the Holder keys with their contexts, sorted.
+        contexts: the contexts, sorted, each with what it discloses and its Holder keys.
         state: its state.
         reason: why it was rejected.
         decided_by: who approved or rejected it.
@@ -71,12 +80,23 @@ class ReviewRow:
     agent_id: str
     card_format: str
     card: str = field(repr=False)
-    keys: tuple[ReviewedKey, ...]
+    contexts: tuple[ReviewedContext, ...]
     state: ReviewState
     reason: str
     decided_by: str
     asked_at: int
     expires_at: int | None
+
+
+class Registered(NamedTuple):
+    """The present registration of an agent: columns of ``agents``.
+
+    ``asked``: None for one of long ago.
+    """
+
+    card_format: str
+    card: str
+    asked: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,38 +129,43 @@ class ReviewPending(Exception):
 def needs_approval(approval_for: Collection[str], card: Card) -> bool:
     """Whether a person has to approve this card.
 
-    That is so for every agent, or for one with one of these skills.
+    That is so for every agent, or for one that discovery could find by one of these skills, however they are spelt.
     """
-    if EVERY_AGENT in approval_for:
-        return True
-    paths = card.format.facts[Fact.SKILL] if approval_for else ()
-    return any(value_at(card.document, place) in approval_for for one in paths for place in one.find(card.document))
+    if not approval_for or EVERY_AGENT in approval_for:
+        return bool(approval_for)
+    found_by = all_terms(Criterion.SKILLS, card)
+    return any(not found_by.isdisjoint(query_terms(Criterion.SKILLS, skill)) for skill in approval_for)
 
 
 def covers_of(new: RegistrationRow) -> str:
     """Digest of everything that an approval covers.
 
-    It covers the owner, the agent, the whole card with its skills and hosts, and the Holder keys of each context.
+    It covers the owner, the agent, the whole card with its skills and hosts, and of each context what it discloses and
+    its Holder keys.
     """
-    covered = [new.subject, new.agent_id, new.card_format, new.content, keys_asked(new)]
+    covered = [new.subject, new.agent_id, new.card_format, new.content, contexts_asked(new)]
     return hashlib.sha256(json.dumps(covered).encode()).hexdigest()
 
 
-def keys_asked(new: RegistrationRow) -> tuple[ReviewedKey, ...]:
-    """Return the Holder keys of a registration, with their contexts."""
-    return keys_by_context([key.thumbprint for key in new.keys], json.loads(new.asked).get("disclosure_contexts", ()))
+def contexts_asked(new: RegistrationRow) -> tuple[ReviewedContext, ...]:
+    """Return the contexts of a registration: what they disclose, and their keys."""
+    asked = json.loads(new.asked).get("disclosure_contexts", ())
+    return reviewed_contexts([key.thumbprint for key in new.keys], asked)
 
 
-def keys_by_context(thumbprints: Sequence[str], contexts: Sequence[Mapping[str, Any]]) -> tuple[ReviewedKey, ...]:
-    """Assign keys to contexts as a registration asks.
+def reviewed_contexts(thumbprints: Sequence[str], asked: Sequence[Mapping[str, Any]]) -> tuple[ReviewedContext, ...]:
+    """Read the contexts that a registration asks for.
 
-    The result is sorted, because the order in the request means nothing.
+    The result is sorted, because the order in the request means nothing: not of keys, contexts or entries to disclose.
     """
     every = range(len(thumbprints))
-    asked = [(Audience(one["context"], one.get("partner", "")), one.get("keys", every)) for one in contexts]
-    return tuple(
-        sorted(
-            ReviewedKey(thumbprint, tuple(sorted(audience for audience, places in asked if place in places)))
-            for place, thumbprint in enumerate(thumbprints)
+    found = [
+        ReviewedContext(
+            one["context"],
+            one.get("partner", ""),
+            tuple(sorted(set(one["disclose"]))) if "disclose" in one else None,
+            tuple(sorted([thumbprints[place] for place in one.get("keys", every)])),
         )
-    )
+        for one in asked
+    ]
+    return tuple(sorted(found, key=lambda one: (one.context, one.partner)))  # asked for once each

@@ -20,11 +20,12 @@ from issuer_service.delegation.chain_repository import AGENT, check_decider
 from issuer_service.reviews.records import (
     MOST_OPEN,
     OPEN_SECONDS,
+    Registered,
     ReviewDecision,
     ReviewRow,
     ReviewState,
+    contexts_asked,
     covers_of,
-    keys_asked,
 )
 from sdcard.errors import Part, Refused, Where
 from sdcard.issuer_checks import IssuerCheck
@@ -86,7 +87,7 @@ def add(connection: Connection, new: RegistrationRow, review_id: str) -> ReviewR
         "agent_id": new.agent_id,
         "card_format": new.card_format,
         "card": new.card,
-        "keys": keys_asked(new),
+        "contexts": contexts_asked(new),
         "state": ReviewState.PENDING.value,
         "reason": "",
         "decided_by": "",
@@ -150,18 +151,18 @@ def list_waiting(
     return read_page(connection, reviews, asked, count, _READ)
 
 
-def find_waiting(connection: Connection, review_id: str, at: int) -> tuple[ReviewRow, str | None, str | None] | None:
+def find_waiting(connection: Connection, review_id: str, at: int) -> tuple[ReviewRow, Registered | None] | None:
     """Find the request of this id, if it waits for a person.
 
-    With it are the card and the request that its agent is registered with.
+    With it is the present registration of its agent, if there is one.
     """
     waits = _is(ReviewState.PENDING), _holds(at)
     row = connection.execute(select(reviews).where(reviews.c.review_id == review_id, *waits)).mappings().first()
     if row is None:
         return None
     this = agents.c.agent_id == row["agent_id"], agents.c.deleted_at.is_(None)
-    card, asked = connection.execute(select(agents.c.card, agents.c.asked).where(*this)).first() or (None, None)
-    return _review(row), card, asked
+    present = connection.execute(select(agents.c.card_format, agents.c.card, agents.c.asked).where(*this)).first()
+    return _review(row), None if present is None else Registered(*present)
 
 
 def decide(connection: Connection, decision: ReviewDecision) -> ReviewRow:

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from issuer_service.agents.schemas import REQUEST, Section
-from issuer_service.reviews.records import ReviewedKey, ReviewRow
+from issuer_service.reviews.records import ReviewedContext, ReviewRow
 from sdcard.errors import Refused
 from sdcard.rules import Rule
 
@@ -20,18 +20,18 @@ class Rejection(Section):
     reason: str = Field(min_length=1, max_length=MOST_REASON, description="Printable, on one line.")
 
 
-class ReviewedContext(BaseModel):
+class ReviewedContextShown(BaseModel):
     """A disclosure context of a registration."""
 
     context: str
     partner: str | None = Field(description="For `federation` alone.")
-
-
-class ReviewedKeyShown(BaseModel):
-    """A Holder key of a registration."""
-
-    thumbprint: str = Field(description="RFC 7638, SHA-256.")
-    contexts: list[ReviewedContext] = Field(description="Whose SD-Cards are bound to the key.")
+    disclose: list[str] | None = Field(
+        description="Groups, claims or paths that it shows instead of the context's default, sorted; null for the "
+        "default."
+    )
+    keys: list[str] = Field(
+        description="The Holder keys that its SD-Cards are bound to, by their thumbprints (RFC 7638, SHA-256)."
+    )
 
 
 class ReviewInList(BaseModel):
@@ -41,7 +41,9 @@ class ReviewInList(BaseModel):
     owner: str = Field(description="The subject that asked.")
     agent_id: str
     card_format: str
-    keys: list[ReviewedKeyShown] = Field(description="The Holder keys, each with its contexts.")
+    contexts: list[ReviewedContextShown] = Field(
+        description="The contexts, each with what it discloses and its Holder keys."
+    )
     state: str = Field(description="`pending`, `approved` or `rejected`.")
     reason: str = Field(description="Why it was rejected; else empty.")
     asked_at: int
@@ -55,8 +57,8 @@ class ReviewShown(ReviewInList):
     card: dict[str, Any]
     is_registered: bool = Field(description="Whether the agent is registered already, and would change.")
     changes: list[str] = Field(
-        description="What differs from the present registration: members of the card, `public_keys`, and "
-        "`disclosure_contexts` if a context has other keys."
+        description="What differs from the present registration, in value or in type: `card_format`, members of the "
+        "card, `public_keys`, and `disclosure_contexts` if a context has other keys or discloses something else."
     )
 
 
@@ -87,7 +89,7 @@ def in_list(row: ReviewRow) -> ReviewInList:
         owner=row.subject,
         agent_id=row.agent_id,
         card_format=row.card_format,
-        keys=[_key_shown(one) for one in row.keys],
+        contexts=[_context_shown(one) for one in row.contexts],
         state=row.state.value,
         reason=row.reason,
         asked_at=row.asked_at,
@@ -95,9 +97,13 @@ def in_list(row: ReviewRow) -> ReviewInList:
     )
 
 
-def _key_shown(key: ReviewedKey) -> ReviewedKeyShown:
-    contexts = [ReviewedContext(context=one.context, partner=one.partner or None) for one in key.contexts]
-    return ReviewedKeyShown(thumbprint=key.thumbprint, contexts=contexts)
+def _context_shown(one: ReviewedContext) -> ReviewedContextShown:
+    return ReviewedContextShown(
+        context=one.context,
+        partner=one.partner or None,
+        disclose=None if one.disclose is None else list(one.disclose),
+        keys=list(one.keys),
+    )
 
 
 def waiting_answer(row: ReviewRow) -> WaitingForApproval:

@@ -13,12 +13,19 @@ from issuer_service.container import Container
 from issuer_service.delegation.schemas import HANDLE
 from issuer_service.delegation.service import MOST_LISTED, check_unlimited, cursor_after, decider_of, read_cursor
 from issuer_service.reviews import repository
-from issuer_service.reviews.records import ReviewDecision, ReviewedKey, ReviewRow, ReviewState, keys_by_context
+from issuer_service.reviews.records import (
+    Registered,
+    ReviewDecision,
+    ReviewedContext,
+    ReviewRow,
+    ReviewState,
+    reviewed_contexts,
+)
 from issuer_service.reviews.schemas import ReviewInList, ReviewList, ReviewShown, check_reason, in_list
 from sdcard.cards.detect import KNOWN_FORMATS
 from sdcard.cards.model import Card
 from sdcard.domain_control import find_hosts
-from sdcard.encoding import JsonObject, parse_json_object
+from sdcard.encoding import JsonObject, parse_json_object, same_json
 from sdcard.errors import Part, Refused, Where
 from sdcard.io.database import Database
 from sdcard.jose.keys import parse_public_jwk
@@ -53,15 +60,14 @@ async def find_waiting(database: Database, review_id: str, now: int) -> ReviewSh
         found = await database.read(repository.find_waiting, review_id, now)
     if found is None:
         raise Refused(Rule.APPROVAL_DECIDED, REQUEST.within("review_id"))
-    review, card, asked = found
+    review, registered = found
     document = _parse(review.card)
-    registered = None if card is None or asked is None else (_parse(card), _keys(_parse(asked)))
     return ReviewShown(
         **in_list(review).model_dump(),
         hosts=list(find_hosts(Card(KNOWN_FORMATS[review.card_format], document)).names),
         card=document,
-        is_registered=card is not None,
-        changes=[] if registered is None else [*_changes(review, document, *registered)],
+        is_registered=registered is not None,
+        changes=[] if registered is None else [*_changes(review, document, registered)],
     )
 
 
@@ -69,20 +75,37 @@ def _parse(text: str) -> JsonObject:
     return parse_json_object(text.encode(), _CARD, DEFAULT_LIMITS.json_depth)
 
 
-def _keys(asked: Any) -> tuple[ReviewedKey, ...]:
+def _contexts(asked: Any) -> tuple[ReviewedContext, ...]:
     thumbprints = [parse_public_jwk(one, Where(Part.KEY)).thumbprint for one in asked["public_keys"]]
-    return keys_by_context(thumbprints, asked["disclosure_contexts"])
+    return reviewed_contexts(thumbprints, asked["disclosure_contexts"])
 
 
-def _changes(review: ReviewRow, document: JsonObject, before: JsonObject, keys: Sequence[ReviewedKey]) -> Iterator[str]:
-    """Name what differs from the present registration."""
+def _by_key(contexts: Sequence[ReviewedContext]) -> dict[str, list[tuple[str, str]]]:
+    """Return the names of each key's contexts."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for one in contexts:
+        for key in one.keys:
+            found.setdefault(key, []).append((one.context, one.partner))
+    return found
+
+
+def _changes(review: ReviewRow, document: JsonObject, registered: Registered) -> Iterator[str]:
+    """Name what differs from the present registration, or may.
+
+    Keys and contexts may, of a registration of long ago.
+    """
+    before = _parse(registered.card)
+    if review.card_format != registered.card_format:
+        yield "card_format"
     for name in sorted({*document, *before}):
-        if document.get(name, ...) != before.get(name, ...):
+        if not same_json(document.get(name, ...), before.get(name, ...)):
             yield name
-    old, new = dict(keys), dict(review.keys)
+    contexts = () if registered.asked is None else _contexts(_parse(registered.asked))
+    old, new = _by_key(contexts), _by_key(review.contexts)
     if old.keys() != new.keys():
         yield "public_keys"
-    if sorted(old.values()) != sorted(new.values()) or any(old[key] != new[key] for key in old.keys() & new.keys()):
+    moved = sorted(old.values()) != sorted(new.values()) or any(old[key] != new[key] for key in {*old} & {*new})
+    if moved or [one[:3] for one in contexts] != [one[:3] for one in review.contexts]:
         yield "disclosure_contexts"
 
 

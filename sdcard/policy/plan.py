@@ -246,9 +246,15 @@ def terms_of(plan: DisclosurePlan, card_format: CardFormat) -> tuple[Term, ...]:
     document = shown(plan.root)
     found: list[Term] = []
     for criterion in _CRITERIA:
-        texts = _cut(_texts(criterion, card_format.found_by[criterion], document))
+        texts = _cut(criterion, _texts(criterion, card_format.found_by[criterion], document))
         found += [(criterion, text) for text in dict.fromkeys(_normalized(criterion, texts))]
     return tuple(found[:MOST_TERMS])
+
+
+def all_terms(criterion: Criterion, card: Card) -> frozenset[Term]:
+    """Return every term of a whole card; a plan has no others, but of a cut text."""
+    texts = _texts(criterion, card.format.found_by[criterion], card.document)
+    return frozenset([(criterion, one) for one in _normalized(criterion, texts)])
 
 
 def shown(disclosable: Disclosable) -> JsonValue:
@@ -272,14 +278,17 @@ def _texts(criterion: Criterion, paths: Sequence[ClaimPath], document: JsonValue
     return [value for one in paths for value in one.values(document) if isinstance(value, str)]
 
 
-def _cut(texts: Sequence[str]) -> list[str]:
-    """Return the first texts, up to the maximum of characters; the last may be cut."""
+def _cut(criterion: Criterion, texts: Sequence[str]) -> list[str]:
+    """Return the first texts, up to the maximum of characters.
+
+    The last text is cut only if each word counts for itself: half an id could be another id.
+    """
     room = _MOST_TEXT
     kept: list[str] = []
     for text in texts:
         if room <= 0:
             break
-        kept.append(text[:room])
+        kept += [text[:room]] if criterion is Criterion.TEXT or len(text) <= room else []
         room -= len(text)
     return kept
 

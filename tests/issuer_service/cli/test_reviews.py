@@ -15,7 +15,10 @@ def test_an_operator_approves_for_a_person_and_rejects(desk: Desk, sdcard: Sdcar
     desk.token = desk.new_token("alice")
     card = {**example(), "name": HOSTILE}
     with desk.open(approval_for=frozenset("*")) as registry:
-        contexts = [{"context": "full"}, {"context": "federation", "partner": "https://p.example"}]
+        contexts = [
+            {"context": "full", "disclose": ["skills", "provider"]},
+            {"context": "federation", "partner": "https://p.example"},
+        ]
         bodies = [
             request_with_card(card, agent_id=f"a{n}", public_key=jwk(key(30 + n)), disclosure_contexts=contexts)
             for n in range(2)
@@ -27,7 +30,9 @@ def test_an_operator_approves_for_a_person_and_rejects(desk: Desk, sdcard: Sdcar
         assert f"{first}  a0  a2a/1.0  asked by alice, until " in sdcard("reviews", "list", *database).out
         shown = sdcard("reviews", "show", first, *database).out
         assert "everything: the agent is not registered" in shown
-        assert f"key:      {key(30).public_key.thumbprint} for federation (https://p.example), full\n" in shown
+        thumbprint = key(30).public_key.thumbprint
+        assert f"context:  federation (https://p.example) shows its default; keys: {thumbprint}\n" in shown
+        assert f'context:  full shows only ["provider", "skills"]; keys: {thumbprint}\n' in shown
         assert f'\n  "name": "{printable(HOSTILE)}",\n' in shown
         assert "\x1b" not in shown
         assert sdcard("reviews", "show", first, *database, "--json").json["card"]["name"] == HOSTILE

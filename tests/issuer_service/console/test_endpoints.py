@@ -480,7 +480,10 @@ def test_a_database_that_is_gone_is_a_page_that_says_so(desk: Desk, registry: Op
 REVIEWED = request_with_card(
     {**example(), "name": "<b>Name</b>\u202e"},
     agent_id="a",
-    disclosure_contexts=[{"context": "full"}, {"context": "federation", "partner": "https://p.example/?a&b"}],
+    disclosure_contexts=[
+        {"context": "full", "disclose": ["skills", "name"]},
+        {"context": "federation", "partner": "https://p.example/?a&b"},
+    ],
 )
 
 
@@ -504,7 +507,10 @@ def test_a_person_approves_after_seeing_all_that_is_covered(demanding: OpenDesk,
     assert "The agent is not registered." in asked
     thumbprint = key(20).public_key.thumbprint
     for shown in (listed, asked):
-        assert f"<code>{thumbprint}</code> for\nfederation (<bdi>https://p.example/?a&amp;b</bdi>), full</li>" in shown
+        text = " ".join(re.sub("</?(bdi|code)>", "", shown).split())
+        keys = f"with the Holder keys {thumbprint}</li>"
+        assert f"<li>federation (https://p.example/?a&amp;b) shows its default, {keys}" in text
+        assert f"<li>full shows only name, skills, {keys}" in text
     assert "&lt;b&gt;Name&lt;/b&gt;\\u202e" in asked
     assert "<b>Name" not in asked
     assert "\u202e" not in asked

@@ -98,7 +98,7 @@ def fill(desk: Desk) -> None:
             for name in NAMES
         ],
         "reviews": [
-            {"review_id": name, "open_for": name, "subject": "alice", "agent_id": "a", "keys": [["t", []]]}
+            {"review_id": name, "open_for": name, "subject": "alice", "agent_id": "a", "contexts": []}
             | {"card_format": "agentcard", "card": "{}", "state": "pending", "reason": "", "decided_by": ""}
             | {"asked_at": NOW, **ends}
             for name in NAMES

@@ -1,6 +1,7 @@
 """Approval of registrations: what waits, who decides, what an approval covers, and races."""
 
 import json
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -102,8 +103,11 @@ def test_nothing_is_issued_before_a_person_approves_and_the_same_request_gets_th
         shown = registry.done("GET", f"/reviews/{review}", token=people.paul)
         assert (shown["owner"], shown["agent_id"], shown["is_registered"]) == ("alice", "ai-assistant-v2", False)
         assert shown["card"]["version"] == "2.1.0"
-        contexts = [{"context": name, "partner": None} for name in ("diagnostic", "internal", "public")]
-        assert shown["keys"] == [{"thumbprint": HOLDER.public_key.thumbprint, "contexts": contexts}]
+        disclosed = {one["context"]: sorted(one["disclose"]) for one in request()["disclosure_contexts"]}
+        assert shown["contexts"] == [
+            {"context": name, "partner": None, "disclose": entries, "keys": [HOLDER.public_key.thumbprint]}
+            for name, entries in sorted(disclosed.items())
+        ]
         assert people.waiting() == [review]
         assert people.decide(review).json()["state"] == "approved"
         assert people.waiting() == []
@@ -178,6 +182,40 @@ def test_a_person_sees_what_would_change(desk: Desk) -> None:
         shown = registry.done("GET", f"/reviews/{review}", token=people.paul)
     assert (shown["is_registered"], shown["changes"]) == (True, ["provider", "version", "public_keys"])
     assert "new.example" in shown["hosts"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(True, 1), (1, 1.0), ([0], [False]), ({"n": [True]}, {"n": [1]})], ids=str
+)
+def test_a_value_of_another_type_is_a_change(desk: Desk, before: Any, after: Any) -> None:
+    with desk.open(**ALL) as registry:
+        people = People(desk, registry)
+        people.approve(request_with_card({**EXAMPLE, "x-own": before}, agent_id="a"))
+        review = people.wait(request_with_card({**EXAMPLE, "x-own": after, "version": "9"}, agent_id="a"))
+        shown = registry.done("GET", f"/reviews/{review}", token=people.paul)
+    assert shown["changes"] == ["version", "x-own"]
+
+
+def test_another_card_format_is_a_change(desk: Desk) -> None:
+    with desk.open(**ALL) as registry:
+        people = People(desk, registry)
+        people.approve(request_with_card(agent_id="a"))
+    with desk.open(**ALL) as registry:
+        query(desk.url, "UPDATE agents SET card_format = 'a2a/0.3'")
+        people.registry = registry
+        review = people.wait(request_with_card({**EXAMPLE, "version": "9"}, agent_id="a"))
+        shown = registry.done("GET", f"/reviews/{review}", token=people.paul)
+    assert shown["changes"] == ["card_format", "version"]
+
+
+def test_of_a_registration_of_long_ago_keys_and_contexts_may_change(desk: Desk) -> None:
+    with desk.open(**ALL) as registry:
+        people = People(desk, registry)
+        people.approve(request_with_card(agent_id="a"))
+        query(desk.url, "UPDATE agents SET asked = NULL")
+        review = people.wait(request_with_card({**EXAMPLE, "version": "9"}, agent_id="a"))
+        shown = registry.done("GET", f"/reviews/{review}", token=people.paul)
+    assert (shown["is_registered"], shown["changes"]) == (True, ["version", "public_keys", "disclosure_contexts"])
 
 
 def test_an_owner_waits_for_a_bounded_number_and_each_agent_for_one(
@@ -258,7 +296,8 @@ def test_a_key_in_another_context_needs_a_new_approval(desk: Desk) -> None:
             review = people.wait(changed)
             shown = registry.done("GET", f"/reviews/{review}", token=people.paul)
             assert shown["changes"] == ["disclosure_contexts"]
-            assert [[one["context"] for one in key["contexts"]] for key in shown["keys"]] == [["internal"], ["public"]]
+            low, high = sorted(one.public_key.thumbprint for one in (key(20), key(21)))
+            assert {one["context"]: one["keys"] for one in shown["contexts"]} == {"internal": [low], "public": [high]}
         assert len(people.waiting()) == 1, "both ask for the same"
         batch = people.approve(changed)
         assert codes(batch) == [["approved"]] * 2
@@ -276,7 +315,44 @@ def test_contexts_of_partners_are_covered(desk: Desk) -> None:
         review = people.wait(request(disclosure_contexts=contexts[1:]))
         shown = registry.done("GET", f"/reviews/{review}", token=people.paul)
     assert shown["changes"] == ["disclosure_contexts"]
-    assert [key["contexts"] for key in shown["keys"]] == [contexts[1:]]
+    assert [(one["context"], one["partner"]) for one in shown["contexts"]] == [("federation", "https://q.example")]
+
+
+@on_both_databases
+def test_what_a_context_discloses_is_covered(desk: Desk) -> None:
+    def of(*disclose: str) -> dict[str, Any]:
+        return request_with_card(agent_id="a", disclosure_contexts=[{"context": "internal", "disclose": [*disclose]}])
+
+    default = request_with_card(agent_id="a", disclosure_contexts=[{"context": "internal"}])
+    with desk.open(**ALL) as registry:
+        people = People(desk, registry)
+        people.approve(default)
+        for changed, disclose in (
+            (of("skills"), ["skills"]),
+            (of("skills", "provider"), ["provider", "skills"]),
+            (of(), []),
+            (default, None),
+        ):
+            if changed is not default:  # the one in force
+                shown = registry.done("GET", f"/reviews/{people.wait(changed)}", token=people.paul)
+                assert shown["changes"] == ["disclosure_contexts"]
+                assert [one["disclose"] for one in shown["contexts"]] == [disclose]
+        people.approve(of("skills", "provider"))
+        assert codes(registry.register(of("provider", "skills", "provider"))) == [["approved"]], "in another order"
+        assert codes(registry.done("POST", "/agents/a/renew", {})) == [["approved"]]
+        shown = registry.done("GET", f"/reviews/{people.wait(default)}", token=people.paul)
+        assert shown["changes"] == ["disclosure_contexts"]
+    assert desk.differences() == []
+
+
+def test_keys_and_disclosure_that_change_together_are_both_named(desk: Desk) -> None:
+    with desk.open(**ALL) as registry:
+        people = People(desk, registry)
+        people.approve(request(disclosure_contexts=[{"context": "internal"}]))
+        contexts = [{"context": "internal", "disclose": ["skills"]}]
+        review = people.wait(request(public_key=jwk(key(21)), disclosure_contexts=contexts))
+        shown = registry.done("GET", f"/reviews/{review}", token=people.paul)
+    assert shown["changes"] == ["public_keys", "disclosure_contexts"]
 
 
 def test_other_keys_need_a_new_approval(desk: Desk) -> None:
@@ -312,6 +388,35 @@ def test_listed_skills_alone_need_approval(desk: Desk) -> None:
         assert states(desk) == ["ended"]
         people.wait(request_with_card(agent_id="a"))
     assert desk.differences() == []
+
+
+WIDE = "".join(chr(ord(one) + 0xFEE0) for one in SKILL)
+
+
+@pytest.mark.parametrize("skill", [{"id": SKILL}, {"id": "other", "name": SKILL}], ids=["id", "name"])
+@pytest.mark.parametrize(
+    "spelt", [str.upper, lambda one: f" {one}", lambda one: f"{one}\u00a0", lambda one: WIDE], ids=range(4)
+)
+def test_no_spelling_of_a_listed_skill_evades_approval_and_is_found_as_it(
+    desk: Desk, skill: dict[str, str], spelt: Callable[[str], str]
+) -> None:
+    (given, *_), (part, text) = EXAMPLE["skills"], [*skill.items()][-1]
+    card = {**EXAMPLE, "skills": [{**given, "id": "other", "name": "Other", part: spelt(text)}]}
+    evading = request_with_card(card, agent_id="a", disclosure_contexts=[{"context": "public"}])
+    with desk.open() as registry:
+        registry.register(evading)
+        assert registry.found(skills=[SKILL]) == ["a"]
+    for listed in (SKILL, spelt(SKILL)):
+        with desk.open(approval_for=frozenset({listed})) as registry:
+            assert registry.found(skills=[SKILL]) == []
+            People(desk, registry).wait(evading)
+
+
+def test_a_skill_that_only_contains_a_listed_one_needs_no_approval(desk: Desk) -> None:
+    given = EXAMPLE["skills"][0]
+    card = {**EXAMPLE, "skills": [{**given, "id": f"{SKILL}-2", "name": "Other", "description": SKILL}]}
+    with desk.open(approval_for=frozenset({SKILL})) as registry:
+        assert codes(registry.register(request_with_card(card, agent_id="a"))) == [[]]
 
 
 def test_an_approval_that_is_not_used_for_a_month_has_ended(desk: Desk) -> None:

@@ -22,7 +22,7 @@ from sdcard.encoding import JsonObject, same_json
 from sdcard.paths import ClaimPath, Place
 from sdcard.policy.context import DisclosureContext
 from sdcard.policy.document import read_policy
-from sdcard.policy.plan import MOST_TERMS, Term, explain, query_terms, shown, terms_of
+from sdcard.policy.plan import MOST_TERMS, Term, all_terms, explain, query_terms, shown, terms_of
 from tests.sdcard.cards.agentcard.cards import whole as agentcard
 from tests.world import World, example, payload_of, raises_rule, without
 
@@ -338,6 +338,26 @@ def test_terms_are_bounded_by_what_is_shown_alone() -> None:
     unseen: Any = example()["skills"]
     unseen[0]["description"] = long
     assert terms("public", skills=unseen) == terms("public")
+
+
+def test_an_id_that_is_too_long_is_not_found_by_its_beginning() -> None:
+    """A card whose skill needs approval would otherwise pass for another's, with blanks behind the id."""
+    given: Any = example()["skills"]
+    skills = [{**given[0], "id": f"pay{' ' * 20_000}x", "name": "n"}]
+
+    assert "pay" not in of(Criterion.SKILLS, terms("public", skills=skills))
+
+
+def test_all_terms_of_a_card_are_those_of_every_plan_and_more() -> None:
+    given: Any = example()["skills"]
+    skills: Any = [{**one, "id": f"{number}{'x' * 8_000}"} for number, one in enumerate(2 * given)]
+    card = read_card({**example(), "skills": skills})
+
+    for criterion in {*Criterion} - {Criterion.TEXT}:
+        whole = all_terms(criterion, card)
+        for context in DEFAULT_POLICY.contexts:
+            assert {(criterion, one) for one in of(criterion, terms(context, skills=skills))} <= whole
+    assert len(all_terms(Criterion.SKILLS, card)) > len(of(Criterion.SKILLS, terms("full", skills=skills)))
 
 
 @pytest.mark.parametrize("card_format", KNOWN_FORMATS.values(), ids=KNOWN_FORMATS)

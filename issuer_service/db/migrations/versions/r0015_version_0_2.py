@@ -46,7 +46,7 @@ def _create_reviews() -> None:
         sa.Column("open_for", sa.String(64)),
         sa.Column("subject", sa.String(256), nullable=False),
         sa.Column("agent_id", sa.String(128), nullable=False),
-        sa.Column("keys", sa.JSON(), nullable=False),
+        sa.Column("contexts", sa.JSON(), nullable=False),
         sa.Column("card_format", sa.String(64), nullable=False),
         sa.Column("card", sa.Text(), nullable=False),
         sa.Column("state", sa.String(16), nullable=False),
