@@ -10,7 +10,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from issuer_service.access import Caller, check_limits
+from issuer_service.access import Caller
 from issuer_service.agents import repository as agents_repository
 from issuer_service.agents.audiences import subjects_of
 from issuer_service.agents.reading import Registration, Terms, asked_for, content_of, read_request
@@ -27,12 +27,13 @@ from issuer_service.settings import ProofPolicy, Settings
 from issuer_service.status import repository as status_repository
 from issuer_service.status.records import StatusRow, StatusTaken
 from sdcard.encoding import JsonObject, parse_json_object
-from sdcard.errors import Finding, Misuse, Refused
+from sdcard.errors import Finding, Misuse, Part, Refused, Where
 from sdcard.instants import Clock
 from sdcard.io.database import Database, open_database
 from sdcard.lenient import lenient_document
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource
+from sdcard.spiffe import SPIFFE_ID
 
 # -- A line of an import file → the registration request that it stands for. Pure -------------------------------------
 # A line is a JSON object with ``card``, ``public_key``, and ``agent_id`` unless the card has one. What else a request
@@ -68,6 +69,7 @@ def read_line(line: bytes, contexts: Sequence[str], terms: Terms, most_bytes: in
 # It reads and plans as a registration does, leaves out agents that are registered so already, and issues the Batches
 # of the others with the status entries that it was given. It writes nothing.
 
+_SPIFFE_ID = Where(Part.CARD, (SPIFFE_ID,))
 _IMPORTED = Change(AuditEvent.AGENT_REGISTERED, Possession.NOT_PROVEN, None, None)
 
 
@@ -153,7 +155,8 @@ async def work_on(container: Container, given: ImportChunk) -> ImportResult:
     for number, line in given.lines:
         try:
             registration = read_line(line, given.contexts, terms, container.bounds.body_bytes)
-            check_limits(caller, registration.agent_id, registration.card)
+            if SPIFFE_ID in registration.card.document:
+                raise Refused(Rule.TOKEN_LIMIT, _SPIFFE_ID, "An import permits no SPIFFE ID; register over HTTP.")
             check_work(registration, container.bounds)
             if needs_approval(container.approval_for, registration.card):
                 raise Refused(Rule.APPROVAL_PENDING, REQUEST, "Register this agent over HTTP; an import asks nobody.")

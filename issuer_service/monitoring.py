@@ -214,7 +214,7 @@ class Metrics:
 
 @contextmanager
 def offered(metrics: Metrics, port: int | None) -> Iterator[None]:
-    """Serve the metrics at ``/metrics`` for the duration of the block.
+    """Serve the metrics at ``/metrics`` alone for the duration of the block.
 
     With None, they are not served.
 
@@ -235,9 +235,12 @@ def offered(metrics: Metrics, port: int | None) -> Iterator[None]:
 
 
 def _with_head(app: "WSGIApplication") -> "WSGIApplication":
-    """Answer HEAD as GET without the content (RFC 9110 9.3.2)."""
+    """Answer HEAD as GET without the content (RFC 9110 9.3.2), and 404 at other paths."""
 
     def answer(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        if environ["PATH_INFO"] != "/metrics":
+            start_response("404 Not Found", [("Content-Length", "0")])
+            return []
         if environ["REQUEST_METHOD"] != "HEAD":
             return app(environ, start_response)
         begun: list[tuple[str, list[tuple[str, str]]]] = []

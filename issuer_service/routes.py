@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from issuer_service.container import Container
 from sdcard.bound_tokens import NonceNeeded, is_of_proof, token_challenge
 from sdcard.encoding import encode_json
-from sdcard.errors import Finding, Refused
+from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.http_auth import PROBLEM, RETRY_AFTER, problem_document
 from sdcard.oauth import WHERE
 from sdcard.rules import Kind, Rule
@@ -121,6 +121,7 @@ PUBLIC_PATHS = ("/.well-known/", "/status/", "/catalogue", "/log/", "/schemas/")
 """What scripts of any origin may read: keys, metadata, status lists, the catalogue, the log and schemas.
 
 No answer there depends on a caller."""
+_PATH = Where(Part.REQUEST, ("path",))
 _ANY_ORIGIN = (b"access-control-allow-origin", b"*")
 SENT_METHOD = "sdcard.method"
 """The member of a request's scope with the method that the client sent, where it is another one."""
@@ -150,7 +151,8 @@ class FastRoute(APIRoute):
 class RouteIndex:
     """Index of direct routes by method and path.
 
-    Without it, a router tries one route after the other.
+    Without it, a router tries one route after the other. A path with a control character, or another that is not
+    printed, is unknown: the ``$`` of a router matches before a last line end, and the rules of a proxy do not.
     """
 
     def __init__(self, routes: Sequence[BaseRoute], router: ASGIApp) -> None:
@@ -159,8 +161,14 @@ class RouteIndex:
         self._router = router
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on."""
+        """Pass the request on.
+
+        Raises:
+            Refused: ``request.not-found``.
+        """
         answer = self._answers.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
+        if answer is None and scope["type"] == "http" and not scope["path"].isprintable():
+            raise Refused(Rule.REQUEST_TARGET, _PATH)
         await (answer or self._router)(scope, receive, send)
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from fastapi import APIRouter, Depends, Request, Response, Security
 from fastapi.routing import APIRoute
+from starlette.routing import Match
+from starlette.types import Message
 
 from issuer_service.access import Scope
 from issuer_service.container import Container
@@ -44,7 +46,14 @@ from sdcard.rules import Rule
 
 
 class _OAuthRoute(APIRoute):
-    """Answers refusals as OAuth clients expect them."""
+    """Answers refusals as OAuth clients expect them.
+
+    A path with a control character is none of its paths, in an application of others too.
+    """
+
+    def matches(self, scope: Message) -> tuple[Match, Message]:
+        """Match the path, and not one that a line end follows."""
+        return super().matches(scope) if scope["path"].isprintable() else (Match.NONE, {})
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Wrap FastAPI's handler, and answer refusals."""

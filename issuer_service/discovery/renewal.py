@@ -37,8 +37,9 @@ from sdcard.issuer import Issuer, PreparedSdCard, issuing_step, prepare_sd_card,
 from sdcard.jose.jws import Signer, signed_digest
 from sdcard.jose.keys import PublicKey, parse_public_jwk
 from sdcard.policy.context import Partner
-from sdcard.policy.plan import DisclosurePlan, plan_disclosure, terms_of
+from sdcard.policy.plan import DisclosurePlan, plan_disclosure, terms_of, withhold
 from sdcard.rules import Rule
+from sdcard.spiffe import SPIFFE_ID
 from sdcard.status_list import StatusReference
 
 _log = logging.getLogger(__name__)
@@ -232,10 +233,14 @@ def _parse_card(container: Container, source: SourceRow) -> JsonObject:
 
 
 def _plan(container: Container, source: SourceRow, card: Card, now: Instant) -> DisclosurePlan:
-    """Plan the registration by the present policy."""
+    """Plan the registration by the present policy, without the SPIFFE ID.
+
+    The owner's token is not here to permit it, and a directory need not name workloads (decision 0051).
+    """
     context, name = source.audience.context, source.audience.partner
     partner = Partner(name, now, issuing_step(container.lifetime)) if name else None
-    return plan_disclosure(card, container.policy, context, source.disclose, container.profile, partner=partner)
+    plan = plan_disclosure(card, container.policy, context, source.disclose, container.profile, partner=partner)
+    return withhold(plan, SPIFFE_ID)
 
 
 def _prepare(

@@ -15,13 +15,15 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from sdcard.encoding import JsonObject, JsonValue
-from sdcard.errors import MOST_FINDINGS, Finding, Level, Where
+from sdcard.errors import MOST_FINDINGS, Finding, Level, Part, Where
 from sdcard.paths import did_you_mean
 from sdcard.rules import Rule
+from sdcard.spiffe import SPIFFE_ID
 from sdcard.urls import is_loopback
 
 _NAMES_KEPT = 1024
 """More than the tables of all formats have."""
+_CARD = Where(Part.CARD)
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/?#@\[\]]+):[0-9]{1,5}")
@@ -232,6 +234,7 @@ class Object:
 
     def _note_unknown(self, value: JsonObject, where: Where) -> Iterator[Finding]:
         known = {spelling for name in (*self.members, *self.legacy) for spelling in _spellings(name)}
+        known |= {SPIFFE_ID} if where == _CARD else set()  # ours, in a card of any format
         unknown = (name for name, content in value.items() if name not in known and content is not None)
         for name in islice(unknown, MOST_FINDINGS + 1):
             hint = f"The specification has no such member; it is kept unchanged. {did_you_mean(name, known)}".rstrip()

@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias, cast
 
 from sdcard.acceleration import Template
@@ -93,6 +93,17 @@ def plan_disclosure(
         nothing_behind=tuple(entry.text for entry, bit in asked if not walk.applied & bit),
         agreement=agreement,
         names_agent=card.format.names_agent,
+    )
+
+
+def withhold(plan: DisclosurePlan, member: str) -> DisclosurePlan:
+    """Withhold a top-level member of a card, whatever the context shows."""
+    members = {name: _NOT_SHOWN if name == member else part for name, part in plan.root.members.items()}
+    return replace(
+        plan,
+        root=replace(plan.root, members=members),
+        places=frozenset([place for place in plan.places if place[0] != member]),
+        discloses=tuple([path for path in plan.discloses if path.partition(".")[0] != member]),
     )
 
 

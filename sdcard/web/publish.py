@@ -278,13 +278,17 @@ def card_router(app: CardApp) -> "APIRouter":
 
 @dataclass(frozen=True, slots=True)
 class _At:
-    """The application at one of its paths, whatever prefix its router was given."""
+    """The application at one of its paths, whatever prefix its router was given.
+
+    A router's ``$`` matches before a last line end too. Such a path is passed on unchanged: it is unknown.
+    """
 
     app: CardApp
     path: str
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.app({**scope, "path": self.path}, receive, send)
+        is_here = scope["path"].endswith(self.path)
+        await self.app({**scope, "path": self.path} if is_here else scope, receive, send)
 
 
 async def _live(receive: Receive, send: Send) -> None:

@@ -192,6 +192,8 @@ def test_a_line_that_is_refused_is_named_and_stops_no_other(desk: Desk, tmp_path
         "line 6": "agent-id.malformed",
         "line 9": "token.limit",
     }
+    assert "An import permits no SPIFFE ID" in said
+    assert "The token is limited" not in said
 
 
 def test_an_import_asks_no_person_and_leaves_out_who_needs_an_approval(

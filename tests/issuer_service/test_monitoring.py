@@ -575,6 +575,8 @@ def test_they_are_read_on_a_port_of_their_own_and_not_on_the_registrys(desk: Des
         with offered(metrics, port):
             text = httpx2.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).text
             head = httpx2.head(f"http://127.0.0.1:{port}/metrics", trust_env=False)
+            others = [httpx2.get(f"http://127.0.0.1:{port}{path}", trust_env=False) for path in ("/", "/metrics%0A")]
+    assert [(one.status_code, one.content) for one in others] == [(404, b"")] * 2
     assert (head.status_code, head.content) == (200, b"")
     assert head.headers["content-type"].startswith("text/plain")
     assert int(head.headers["content-length"]) > 100

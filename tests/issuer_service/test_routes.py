@@ -10,13 +10,14 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from issuer_service.app import create_app
+from issuer_service.console.session import is_page
 from issuer_service.routes import _OF_A_KIND, _OF_HTTP, PUBLIC_PATHS, STATUS, problem_response
 from sdcard import Finding, Refused, Rule, Where
 from sdcard.advice import ADVICE_OVER_HTTP
 from sdcard.errors import AND_MORE, Level, Part
 from sdcard.rules import Kind
 from tests.issuer_service.console.visitor import Visitor
-from tests.issuer_service.desk import Desk, OpenDesk, all_routes, request
+from tests.issuer_service.desk import Desk, OpenDesk, all_routes, assert_refused, request
 from tests.world import ISSUER
 
 # -- HEAD and CORS, over every route that the registry has ------------------------------------------------------------
@@ -78,6 +79,25 @@ def test_every_get_answers_head_with_the_same_headers_and_no_body(desk: Desk, re
 
     assert len(every) >= 20
     assert len(answered) >= 15, "most of them were compared with an answer that has a body"
+
+
+@pytest.mark.parametrize("end", ["%0A", "%0D", "%0D%0A", "%00", "%1F", "%7F", "%C2%85", "%E2%80%A8", "%0A%0A"])
+def test_no_route_answers_a_path_with_a_control_character(desk: Desk, registry: OpenDesk, end: str) -> None:
+    """A proxy that has rules for exact paths forwards it by other rules."""
+    signed_in = Visitor(registry).signed_in(desk.token).client
+    bearer = {"authorization": f"Bearer {desk.token}"}
+    asked = [(method, path) for method in ("GET", "HEAD", "POST", "DELETE") for path in paths(registry, method)]
+    before = desk.rows()
+    for method, path in asked:
+        for client, headers in ((registry.client, {}), (registry.client, bearer), (signed_in, {})):
+            answer = client.request(method, f"{path}{end}", headers=headers)
+
+            assert answer.status_code == 404, (method, path)
+            if method != "HEAD" and not is_page(f"{path}\n"):
+                assert_refused(answer, 404, ("request.not-found", "request/path"))
+
+    assert desk.rows() == before
+    assert len(asked) > 50
 
 
 def test_head_of_a_path_without_get_is_refused_as_get_is(registry: OpenDesk) -> None:

@@ -20,10 +20,14 @@ from sdcard import (
 )
 from sdcard.cards.detect import examine_document, read_card
 from sdcard.encoding import JsonObject
-from sdcard.errors import Level
+from sdcard.errors import Level, Part, Where
 from sdcard.policy.document import parse_policy
+from sdcard.policy.plan import shown, withhold
 from sdcard.spiffe import check_entries, check_spiffe_id, is_covered, is_spiffe_id
 from tests.groups import examples
+from tests.sdcard.cards.agentcard.cards import readme
+from tests.sdcard.cards.documents import changed, georoute_0_1, georoute_0_2
+from tests.sdcard.cards.kno.cards import kno
 from tests.world import example, key, raises_rule
 
 ID = "spiffe://example.org/ns/prod/planner"
@@ -115,6 +119,42 @@ def test_every_card_format_checks_the_member(name: str) -> None:
     assert read_card(good).document["spiffe_id"] == ID
     errors = [one for one in examine_document(bad).findings if one.level is Level.ERROR]
     assert [(one.rule, str(one.where)) for one in errors] == [(Rule.CARD_MEMBER_VALUE, "card/spiffe_id")]
+
+
+@pytest.mark.parametrize(
+    "card", [example(), example("georoute-0.3.json"), georoute_0_2(), georoute_0_1(), readme(), kno()]
+)
+def test_no_card_format_notes_the_member_as_unknown_at_the_top_of_a_card(card: JsonObject) -> None:
+    document = {**card, "spiffe_id": ID, "spiffeId": ID}
+
+    findings = examine_document(document).findings
+    hints = {str(one.where): one.hint for one in findings if one.rule is Rule.CARD_MEMBER_UNKNOWN}
+
+    assert "card/spiffe_id" not in hints
+    assert "spiffe_id" in hints["card/spiffeId"]
+
+
+def test_the_member_is_unknown_inside_other_members() -> None:
+    card = readme()
+    place = ("capabilities", 0, "spiffe_id")
+
+    findings = examine_document(changed(card, place, ID)).findings
+
+    assert Where(Part.CARD, place) in [one.where for one in findings if one.rule is Rule.CARD_MEMBER_UNKNOWN]
+
+
+def test_a_withheld_member_is_gone_from_a_plan_and_the_rest_is_as_it_was() -> None:
+    card = read_card({**example(), "spiffe_id": ID})
+    plan = plan_disclosure(card, DEFAULT_POLICY, "full")
+
+    without = withhold(plan, "spiffe_id")
+
+    before: Any = shown(plan.root)
+    assert shown(without.root) == {name: value for name, value in before.items() if name != "spiffe_id"}
+    assert set(plan.discloses) - set(without.discloses) == {"spiffe_id"}
+    assert plan.places - without.places == {("spiffe_id",)}
+    assert without.root.least == plan.root.least
+    assert withhold(plan, "absent") == plan
 
 
 def contexts_that_show(policy: Any, document: JsonObject) -> set[str]:

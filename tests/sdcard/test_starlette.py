@@ -86,6 +86,13 @@ def test_an_endpoint_is_reached_with_a_card_only_and_sees_no_presentation(world:
 
 
 @pytest.mark.parametrize("kind", ENDPOINTS)
+def test_a_line_end_after_the_path_passes_no_guard(world: World, kind: str) -> None:
+    refused = client_of(ENDPOINTS[kind](required(world))).get("/tasks%0A")
+
+    assert (refused.status_code, refused.json()["rule"]) == (401, "presentation.missing")
+
+
+@pytest.mark.parametrize("kind", ENDPOINTS)
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_every_attack_is_refused(kind: str, attack: str, sdcard_attacker: Attacker, world: World) -> None:
     registry, clock = sdcard_attacker._registry, sdcard_attacker._clock

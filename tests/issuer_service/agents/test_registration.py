@@ -32,6 +32,7 @@ from tests.issuer_service.desk import (
     request,
     request_with_card,
 )
+from tests.postgres import query
 from tests.sdcard.cards.agentcard.cards import MINIMAL, mcp, readme, whole
 from tests.sdcard.cards.documents import changed
 from tests.world import NOW, RecordingSalts, at_once, example, key
@@ -638,21 +639,39 @@ def test_the_limit_of_one_owner_gives_nobody_else_the_agent(desk: Desk, registry
     assert (response.status_code, response.json()["rule"]) == (409, "agent.taken")
 
 
-def test_discovery_shows_it_where_the_policy_does(desk: Desk, registry: OpenDesk) -> None:
-    registry.register(with_id(disclosure_contexts=named("public", "internal", "diagnostic")), permitting(desk, SPIFFE))
-    seeker = desk.new_token(
-        "seeker", scopes=(Scope.AGENTS_DISCOVER,), limits={Limit.CONTEXTS: ["public", "internal", "diagnostic"]}
-    )
+@pytest.mark.parametrize(
+    "stored",
+    [SPIFFE, "spiffe://victim.example/ns/prod/admin", "spiffe://victim.example/ns/../admin", {"a": ["b"]}, [1]],
+)
+def test_sd_cards_for_discovery_do_not_contain_it_whatever_is_stored(
+    desk: Desk, registry: OpenDesk, stored: Any
+) -> None:
+    """They are signed without the owner's token, which permits it."""
+    asked = [{"context": "public", "disclose": ["*", "spiffe_id"]}, {"context": "internal"}, {"context": "diagnostic"}]
+    answer = registry.register(with_id(disclosure_contexts=asked), permitting(desk, SPIFFE))
+    query(desk.url, f"UPDATE agents SET card = json_set(card, '$.spiffe_id', json('{json.dumps(stored)}'))")
+    contexts = ["public", "internal", "diagnostic"]
+    seeker = desk.new_token("seeker", scopes=(Scope.AGENTS_DISCOVER,), limits={Limit.CONTEXTS: contexts})
 
-    def found(context: str) -> Any:
+    assert spiffe_ids_of(answer) == {"public": SPIFFE, "internal": None, "diagnostic": SPIFFE}
+    for context in contexts:
         (one,) = registry.look_for(context, seeker, skills=["route-optimizer-traffic"]).json()["results"]
-        return read_unverified(one["sd_card"], DEFAULT_LIMITS).processed.claims.get("spiffe_id")
+        claims = read_unverified(one["sd_card"], DEFAULT_LIMITS).processed.claims
+        assert "skills" in claims
+        assert "spiffe" not in json.dumps(claims)
 
-    assert {name: found(name) for name in ("public", "internal", "diagnostic")} == {
-        "public": None,
-        "internal": None,
-        "diagnostic": SPIFFE,
-    }
+
+def test_an_owner_may_have_it_shown_in_any_context_of_the_default_policy(desk: Desk, registry: OpenDesk) -> None:
+    for entry in ("spiffe_id", "*"):
+        body = with_id(disclosure_contexts=[{"context": "public", "disclose": [entry]}])
+        assert spiffe_ids_of(registry.register(body, permitting(desk, SPIFFE))) == {"public": SPIFFE}
+
+
+def test_a_permitted_id_gets_no_note(desk: Desk, registry: OpenDesk) -> None:
+    answer = registry.register(with_id(card={"x_own": 1}), permitting(desk, SPIFFE))
+
+    noted = {one["where"] for one in answer["findings"] if one["rule"] == "card.member-unknown"}
+    assert noted == {"card/x_own"}
 
 
 def test_a_registration_without_a_card_has_no_id(desk: Desk, registry: OpenDesk) -> None:

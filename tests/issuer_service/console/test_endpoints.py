@@ -160,7 +160,7 @@ def test_what_the_api_refuses_the_console_refuses(
     assert events(desk) == []
 
 
-@pytest.mark.parametrize("agent_id", ["bobs", "nobody", "..%2Fbobs", "%00", "é", "a b", "x" * 200])
+@pytest.mark.parametrize("agent_id", ["bobs", "nobody", "..%2Fbobs", "é", "a b", "x" * 200])
 def test_agents_of_others_and_none_look_the_same(desk: Desk, registry: OpenDesk, alice: Visitor, agent_id: str) -> None:
     registry.register(request("bobs"), desk.new_token("bob"))
     for path in ("", "/revoke"):

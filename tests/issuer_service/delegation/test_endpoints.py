@@ -378,3 +378,6 @@ def test_the_router_in_an_application_of_ones_own(desk: Desk) -> None:
         assert_error(client.post("/token"), "invalid_client", "token.missing", 401)
         assert client.get("/.well-known/oauth-authorization-server").json()["issuer"] == ISSUER
         assert client.get("/agents").status_code == 404
+        assert client.get("/.well-known/oauth-authorization-server%0A").status_code == 404
+        for path in ("/token", "/introspect", "/revoke"):
+            assert client.post(f"{path}%0A").status_code == 404, path

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx2
 import pytest
@@ -407,6 +408,8 @@ def test_an_open_path_needs_no_card(world: World, path: str, method: str) -> Non
         ("/healthz", "/healthz%2F"),
         ("/docs", "/do%63s"),
         ("/task", "/healthz"),
+        *((f"/healthz{end}", f"/healthz{quote(end)}") for end in ("\n", "\r", "\r\n", "\x00", "\x7f", "\x85")),
+        ("/healthz\n", "/healthz\n"),
     ],
 )
 def test_every_other_path_needs_one(world: World, path: str, raw: str) -> None:

@@ -717,6 +717,8 @@ def test_a_fastapi_application_includes_it_in_one_line(agent: Agent) -> None:
     got = ask(app, method="POST")
     assert_problem(got, 405, Rule.REQUEST_METHOD)
     assert_problem(ask(app, AGENTCARD), 404, Rule.REQUEST_TARGET)
+    for path in (f"{AGENT_JSON}\n", f"/agents/georoute{AGENT_JSON}\n"):  # which the router takes for the address
+        assert_problem(ask(app, path), 404, Rule.REQUEST_TARGET)
     assert ask(app, method="HEAD").body == b""
     assert app.openapi()["paths"] == {}
 
