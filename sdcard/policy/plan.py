@@ -1,7 +1,7 @@
 """Disclosure plans for cards, their explanations, and search terms."""
 
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, cast
 
@@ -63,7 +63,6 @@ def plan_disclosure(
     """Decide how an SD-Card for this context treats every part of a card.
 
     Args:
-        policy: the operator's policy.
         disclose: a registration's list of groups, claims and paths instead of the context's choice.
         profile: names members in the clear, beside those that the card's format demands.
         where: the place of ``disclose``, for refusals.
@@ -233,7 +232,6 @@ def _in_order(value: JsonValue) -> JsonValue:
 
 # -- Search terms -----------------------------------------------------------------------------------------------------
 
-_CRITERIA = tuple(Criterion)
 Term: TypeAlias = tuple[Criterion, str]
 
 MOST_TERMS = 1024
@@ -250,13 +248,10 @@ def terms_of(plan: DisclosurePlan, card_format: CardFormat) -> tuple[Term, ...]:
 
     Terms of cards and of queries have one normal form: NFKC, case folded, runs of white space as one space. A word is a
     run of letters, marks and digits.
-
-    Args:
-        plan: the plan of the SD-Card.
     """
     document = shown(plan.root)
     found: list[Term] = []
-    for criterion in _CRITERIA:
+    for criterion in Criterion:
         texts = _cut(criterion, _texts(criterion, card_format.found_by[criterion], document))
         found += [(criterion, text) for text in dict.fromkeys(_normalized(criterion, texts))]
     return tuple(found[:MOST_TERMS])
@@ -367,9 +362,7 @@ def explain(
     """Plan the disclosure for each context, and compare the plans part by part.
 
     Args:
-        policy: the operator's policy.
         contexts: names; None for all contexts of the policy.
-        profile: the profile of the SD-Cards.
         partner: the partner for *federation*, and the instant.
 
     Raises:
@@ -386,11 +379,9 @@ def explain(
 
 def _part(value: JsonValue, place: Place, shown: Sequence[tuple[Treatment, Disclosable]]) -> ExplainedPart:
     divided = any(isinstance(inside, DisclosableObject | DisclosableArray) for _, inside in shown)
-    parts: list[tuple[str | int, JsonValue]] = []
-    if divided and isinstance(value, dict):
-        parts = list(value.items())
-    elif divided and isinstance(value, list):
-        parts = list(enumerate(value))
+    parts: Iterable[tuple[str | int, JsonValue]] = ()
+    if divided and isinstance(value, dict | list):
+        parts = value.items() if isinstance(value, dict) else enumerate(value)
     return ExplainedPart(
         place,
         tuple(treatment for treatment, _ in shown),
