@@ -145,7 +145,8 @@ def digest_of(text: str) -> str:
 
     Of a JWT only what is signed counts: an ECDSA signature has a second valid form, and both are one token.
     """
-    return hashlib.sha256((text.rpartition(".")[0] if is_jwt(text) else text).encode()).hexdigest()
+    signed = text.rpartition(".")[0] if text.count(".") == 2 else text
+    return hashlib.sha256(signed.encode()).hexdigest()
 
 
 def token_name(token: TokenRow) -> str:
