@@ -32,7 +32,7 @@ from sdcard.io.replay_cache import digest_of_use
 from sdcard.io.used_nonces import KeyChanged, SharedKey
 from sdcard.key_binding import Challenge, NonceUse
 from sdcard.nonces import NoncePurpose, NonceTerms, check_age, check_form, check_mac, make_nonce
-from sdcard.oauth import EXTERNAL, WHERE, is_jwt
+from sdcard.oauth import EXTERNAL, WHERE
 from sdcard.rules import Rule
 from sdcard.salts import SaltSource, draw_salts
 
