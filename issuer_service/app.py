@@ -115,6 +115,7 @@ def _routes() -> _Registry:
         summary="Registers agents and issues their SD-Cards (RFC 9901).",
         version="1",
         lifespan=_lifespan,
+        openapi_url=None,  # `wellknown` serves it with an ETag
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,

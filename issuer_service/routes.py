@@ -1,6 +1,7 @@
 """Routes, their OpenAPI description, and problem documents (RFC 9457)."""
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Annotated, Any, TypeAlias
@@ -200,7 +201,28 @@ class HeadAndCors:
         await self._app(inner, receive, adapted if is_head or is_public else send)
 
 
-def is_cached(request: Request, etag: str) -> bool:
+_OF_304 = ("ETag", "Cache-Control", "Vary")
+"""What 304 repeats of 200 (RFC 9110 15.4.5)."""
+
+
+def public_response(
+    request: Request, content: bytes, media_type: str, cache: str, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Build a response that shared caches may keep; 304 for a client that has it.
+
+    Args:
+        cache: seconds, or more words of ``Cache-Control``, behind ``public, max-age=``.
+        headers: more header fields. An ``ETag`` among them is kept.
+    """
+    sent = {"Cache-Control": f"public, max-age={cache}", **(headers or {})}
+    if "ETag" not in sent:
+        sent["ETag"] = f'"{sha256(content).hexdigest()}"'
+    if _is_cached(request, sent["ETag"]):
+        return Response(None, HTTPStatus.NOT_MODIFIED, {name: sent[name] for name in _OF_304 if name in sent})
+    return Response(content, HTTPStatus.OK, sent, media_type)
+
+
+def _is_cached(request: Request, etag: str) -> bool:
     """Whether the client has this already; comparison is weak (RFC 9110 13.1.2)."""
     tags = [tag.strip() for line in request.headers.getlist("if-none-match") for tag in line.split(",")]
     return "*" in tags or etag in (tag.removeprefix("W/") for tag in tags)
@@ -273,6 +295,9 @@ def refusals(*statuses: HTTPStatus) -> Responses:
         int(status): {"description": f"{status.phrase}; `rule` says why.", "content": content} for status in statuses
     }
 
+
+NOT_MODIFIED: Responses = {304: {"description": "It is the one that the client has."}}
+"""Beside 200, of every ``public_response``."""
 
 JSON_REFUSALS = refusals(
     HTTPStatus.BAD_REQUEST,

@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field
 
 from issuer_service.container import Container
 from issuer_service.keys.repository import KeyUse
-from issuer_service.routes import STATUS, FromContainer, is_cached, refusals
+from issuer_service.routes import NOT_MODIFIED, STATUS, FromContainer, public_response, refusals
 from sdcard.advice import ADVICE_OVER_HTTP
 from sdcard.cards.json_schema import SHAPES, card_schema
 from sdcard.encoding import encode_json
@@ -31,8 +31,8 @@ from sdcard.rules import Rule
 
 router = APIRouter(tags=["well-known"])
 
-_UNREACHABLE = refusals(HTTPStatus.SERVICE_UNAVAILABLE)
-CACHE = "public, max-age=300"
+_KEYS = {**NOT_MODIFIED, **refusals(HTTPStatus.SERVICE_UNAVAILABLE)}
+MAX_AGE = "300"
 """Short, so that a new key is found before the old one's cards are gone."""
 _SCHEMA_TYPE = "application/schema+json"
 _REQUEST = Where(Part.REQUEST)
@@ -58,36 +58,42 @@ class Health(BaseModel):
     status: Literal["ok"] = Field(default="ok")
 
 
-@router.get("/.well-known/jwt-vc-issuer", summary="Who issues, and where its keys are")
-async def issuer_metadata(container: FromContainer, response: Response) -> IssuerMetadata:
+@router.get(
+    "/.well-known/jwt-vc-issuer",
+    response_model=IssuerMetadata,
+    summary="Who issues, and where its keys are",
+    responses=NOT_MODIFIED,
+)
+async def issuer_metadata(container: FromContainer, request: Request) -> Response:
     """The Issuer, and the address of its keys."""
-    response.headers["Cache-Control"] = CACHE
     issuer = container.issuer_url
-    return IssuerMetadata(
-        issuer=issuer,
-        jwks_uri=f"{issuer}/.well-known/jwks.json",
-        status_jwks_uri=f"{issuer}/.well-known/status-jwks.json",
-    )
+    jwks_uri, status_jwks_uri = f"{issuer}/.well-known/jwks.json", f"{issuer}/.well-known/status-jwks.json"
+    return public_document(request, IssuerMetadata(issuer=issuer, jwks_uri=jwks_uri, status_jwks_uri=status_jwks_uri))
 
 
-@router.get("/.well-known/jwks.json", summary="The Issuer's public keys", responses=_UNREACHABLE)
-async def key_set(container: FromContainer, response: Response) -> KeySet:
+@router.get("/.well-known/jwks.json", response_model=KeySet, summary="The Issuer's public keys", responses=_KEYS)
+async def key_set(container: FromContainer, request: Request) -> Response:
     """The Issuer's public keys."""
-    response.headers["Cache-Control"] = CACHE
-    return await published_keys(container, KeyUse.CARDS)
+    return await published_keys(container, request, KeyUse.CARDS)
 
 
-@router.get("/.well-known/status-jwks.json", summary="The public keys of status lists", responses=_UNREACHABLE)
-async def status_key_set(container: FromContainer, response: Response) -> KeySet:
+@router.get(
+    "/.well-known/status-jwks.json", response_model=KeySet, summary="The public keys of status lists", responses=_KEYS
+)
+async def status_key_set(container: FromContainer, request: Request) -> Response:
     """The public keys of status lists."""
-    response.headers["Cache-Control"] = CACHE
-    return await published_keys(container, KeyUse.STATUS)
+    return await published_keys(container, request, KeyUse.STATUS)
 
 
-async def published_keys(container: Container, use: KeyUse) -> KeySet:
+async def published_keys(container: Container, request: Request, use: KeyUse) -> Response:
     """Return the published keys of this use."""
     keys = await container.keys.current()
-    return KeySet(keys=public_jwks(*keys.published[use])["keys"])
+    return public_document(request, KeySet(keys=public_jwks(*keys.published[use])["keys"]))
+
+
+def public_document(request: Request, document: BaseModel) -> Response:
+    """Return a document as JSON that shared caches may keep."""
+    return public_response(request, document.model_dump_json().encode(), "application/json", MAX_AGE)
 
 
 @router.get("/healthz", summary="Whether the process works")
@@ -114,10 +120,9 @@ async def readiness(container: FromContainer, response: Response) -> Health:
 
 
 @cache
-def _schema(name: str) -> tuple[bytes, str]:
-    """Return the schema of a card format and its ETag."""
-    text = encode_json(card_schema(name))
-    return text, f'"{sha256(text).hexdigest()}"'
+def _schema(name: str) -> bytes:
+    """Return the schema of a card format."""
+    return encode_json(card_schema(name))
 
 
 @router.get(
@@ -126,7 +131,7 @@ def _schema(name: str) -> tuple[bytes, str]:
     summary="The JSON Schema of a card format",
     responses={
         200: {"description": "A JSON Schema (2020-12).", "content": {_SCHEMA_TYPE: {"schema": {"type": "object"}}}},
-        304: {"description": "It is the one that the client has."},
+        **NOT_MODIFIED,
         **refusals(HTTPStatus.NOT_FOUND),
     },
 )
@@ -137,16 +142,13 @@ async def schema(name: Annotated[str, Path(json_schema_extra={"enum": [*SHAPES]}
     """
     if name not in SHAPES:
         raise Refused(Rule.REQUEST_TARGET, _REQUEST.within("path"), f"The schemas are {', '.join(SHAPES)}.")
-    text, etag = _schema(name)
-    headers = {"ETag": etag, "Cache-Control": CACHE}
-    if is_cached(request, etag):
-        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-    return Response(text, headers=headers, media_type=_SCHEMA_TYPE)
+    return public_response(request, _schema(name), _SCHEMA_TYPE, MAX_AGE)
 
 
 # -- ``GET /inspector``: what is pasted there stays in the page -------------------------------------------------------
 
 pages_router = APIRouter(tags=["pages"], include_in_schema=False)
+_HTML = "text/html; charset=utf-8"
 _META = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]+)">')
 
 
@@ -159,7 +161,6 @@ def inspector_page() -> tuple[bytes, dict[str, str]]:
     assert own, "the inspector has a CSP of its own"
     headers = {
         "Content-Security-Policy": f"{own[1]}; frame-ancestors 'none'",
-        "Cache-Control": CACHE,
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "no-referrer",
         "Cross-Origin-Opener-Policy": "same-origin",
@@ -169,13 +170,13 @@ def inspector_page() -> tuple[bytes, dict[str, str]]:
 
 
 @pages_router.get("/inspector", response_class=Response)
-def inspector() -> Response:
+def inspector(request: Request) -> Response:
     """The page. Its CSP allows its own script and style, and no request."""
     page, headers = inspector_page()
-    return Response(page, media_type="text/html; charset=utf-8", headers=headers)
+    return public_response(request, page, _HTML, MAX_AGE, headers)
 
 
-# -- ``GET /`` and ``/docs``: pages for visitors ----------------------------------------------------------------------
+# -- ``GET /``, ``/docs`` and ``/openapi.json``: for visitors ---------------------------------------------------------
 
 _STYLE = Markup(files("issuer_service.console").joinpath("style.css").read_text(encoding="utf-8").replace("<", ""))
 _ENVIRONMENT = Environment(
@@ -196,11 +197,10 @@ _PAGE_HEADERS = {
 }
 
 
-def _page(template: str, container: Container, cache: str, **values: object) -> Response:
+def _page(template: str, container: Container, **values: object) -> str:
     links = [("Registry", "/"), ("API reference", "/docs"), ("Inspector", "/inspector")]
     links += [("Console", "/console")] if container.console else []
-    text = _ENVIRONMENT.get_template(template).render(style=_STYLE, links=links, **values)
-    return Response(text, headers={**_PAGE_HEADERS, "Cache-Control": cache}, media_type="text/html; charset=utf-8")
+    return _ENVIRONMENT.get_template(template).render(style=_STYLE, links=links, **values)
 
 
 @pages_router.get("/", response_class=Response)
@@ -221,7 +221,14 @@ async def landing(container: FromContainer) -> Response:
         "console": container.console,
         "formats": SHAPES,
     }
-    return _page("landing.html", container, "no-store", here="/", **shown)
+    headers = {**_PAGE_HEADERS, "Cache-Control": "no-store"}
+    return Response(_page("landing.html", container, here="/", **shown), HTTPStatus.OK, headers, _HTML)
+
+
+@pages_router.get("/openapi.json", response_class=Response)
+async def openapi(request: Request) -> Response:
+    """Describe the API for programs (OpenAPI 3.1)."""
+    return public_response(request, encode_json(request.app.openapi()), "application/json", MAX_AGE)
 
 
 @pages_router.get("/docs", response_class=Response)
@@ -230,4 +237,5 @@ async def reference(request: Request, container: FromContainer) -> Response:
     paths = request.app.openapi()["paths"]
     operations = [(name.upper(), path, one) for path, methods in paths.items() for name, one in methods.items()]
     rules = [(rule, STATUS[rule].value, ADVICE_OVER_HTTP[rule]) for rule in Rule]
-    return _page("reference.html", container, CACHE, here="/docs", operations=operations, rules=rules)
+    text = _page("reference.html", container, here="/docs", operations=operations, rules=rules)
+    return public_response(request, text.encode(), _HTML, MAX_AGE, _PAGE_HEADERS)

@@ -17,13 +17,23 @@ import httpx2
 import pytest
 import trustme
 
+from issuer_service.access import Scope
+from issuer_service.app import openapi_document
+from issuer_service.routes import PUBLIC_PATHS
 from issuer_service.settings import Settings, check_fit_to_serve, read_configuration
+from sdcard.errors import Part, Where
+from sdcard.jose.keys import parse_public_jwk
+from sdcard.limits import DEFAULT_LIMITS
+from sdcard.status_list import verify_status_list_token
 from tests.groups import needs, unavailable
+from tests.issuer_service.desk import request
 from tests.issuer_service.test_server import await_health, served_environment
 from tests.ports import free_port
 from tests.shared import ROOT
 
 DEPLOY = ROOT / "deploy"
+WELL_KNOWN = ("jwt-vc-issuer", "jwks.json", "status-jwks.json", "token-jwks.json", "oauth-authorization-server")
+WHERE = Where(Part.STATUS_LIST)
 
 
 def program(name: str) -> str:
@@ -101,7 +111,7 @@ def test_nginx_takes_no_longer_bodies_than_the_registry() -> None:
 
 
 @contextmanager
-def nginx(folder: Path, port: int, upstream: int, authority: trustme.CA) -> Iterator[str]:
+def nginx(folder: Path, port: int, upstream: int, authority: trustme.CA, *edits: tuple[str, str]) -> Iterator[str]:
     """The example behind which the registry stands, with ports and a certificate of this test's."""
     issued = authority.issue_cert("127.0.0.1")
     (folder / "tls.pem").write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
@@ -113,6 +123,8 @@ def nginx(folder: Path, port: int, upstream: int, authority: trustme.CA) -> Iter
         ("listen 443 ssl;", f"listen 127.0.0.1:{port} ssl;"),
         ("/etc/ssl/registry.example/fullchain.pem", str(folder / "tls.pem")),
         ("/etc/ssl/registry.example/key.pem", str(folder / "tls.key")),
+        ("/var/lib/nginx/sdcard", str(folder / "cache")),
+        *edits,
     ):
         assert before in site
         site = site.replace(before, after)
@@ -136,6 +148,90 @@ def trusting(authority: trustme.CA) -> ssl.SSLContext:
     context = ssl.create_default_context()
     authority.configure_trust(context)
     return context
+
+
+@contextmanager
+def registry_behind(folder: Path, upstream: int, **settings: str) -> Iterator[str]:
+    """A registry in a process of its own; a token for everything."""
+    environment = served_environment(folder, upstream) | settings
+    command = [sys.executable, "-c", "from sdcard.cli import main; main()"]
+    scopes = [f"--scope={scope}" for scope in Scope]
+    made = subprocess.run(
+        [*command, "token", "create", "--subject=me", *scopes],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    assert made.returncode == 0, made.stderr
+    with subprocess.Popen(
+        [*command, "serve"], env=environment, cwd=folder, stderr=subprocess.DEVNULL, text=True
+    ) as running:
+        try:
+            await_health(f"http://127.0.0.1:{upstream}", running)
+            yield made.stdout.strip()
+        finally:
+            running.send_signal(signal.SIGTERM)
+
+
+@pytest.mark.servers
+def test_a_cache_shows_a_revocation_in_time_and_keeps_no_answer_to_a_caller(tmp_path: Path) -> None:
+    """The registry's headers do it: the proxy's own line about callers is taken out."""
+    authority, upstream, port = trustme.CA(), free_port(), free_port()
+    edits = (
+        ("proxy_no_cache         $http_authorization $http_dpop $http_cookie;", ""),
+        ("proxy_cache_lock       on;", "proxy_cache_lock on; add_header X-Cache $upstream_cache_status always;"),
+    )
+    settings = {"SDCARD_ISSUER": f"https://127.0.0.1:{port}", "SDCARD_CATALOGUE": "true", "SDCARD_CONSOLE": "true"}
+    periods = {"SDCARD_STATUS_PERIOD_SECONDS": "5", "SDCARD_STATUS_TTL_SECONDS": "30"}
+    with (
+        nginx(tmp_path, port, upstream, authority, *edits) as url,
+        registry_behind(tmp_path, upstream, **settings, **periods) as token,
+        httpx2.Client(base_url=url, verify=trusting(authority), trust_env=False) as client,
+    ):
+        mine = {"authorization": f"Bearer {token}"}
+        body = request("secret-agent-9", interaction_id="secret-thread-9")
+        registered = client.post("/agents/register", json=body, headers=mine)
+        assert registered.status_code == 201, registered.text
+        status = registered.json()["cards"][0]["status"]
+        path = status["uri"].removeprefix(url)
+        kept = [
+            path,
+            *(f"/.well-known/{name}" for name in WELL_KNOWN),
+            "/catalogue",
+            "/schemas/a2a/1.0",
+            "/openapi.json",
+        ]
+        asked = [re.sub(r"{[^}]*}", "secret-agent-9", one) for one in openapi_document()["paths"]]
+        for one in [*asked, "/agents?limit=7", "/console", "/console/session", "/", *kept] * 3:
+            client.get(one, headers=mine)
+            client.get(one, headers={"cookie": "__Host-sdcard=secret-cookie-9"})
+        hits = {one for one in {*asked, *kept} if client.get(one, headers=mine).headers.get("x-cache") == "HIT"}
+        assert set(kept) - {path} <= hits
+        assert not [one for one in hits if not one.startswith(PUBLIC_PATHS) and one != "/openapi.json"]
+        tag = client.get("/.well-known/jwks.json").headers["etag"]
+        assert client.get("/.well-known/jwks.json", headers={"if-none-match": tag}).status_code == 304
+
+        public_at = client.post("/agents/secret-agent-9/revoke", json={}, headers=mine).json()["public_at"]
+        jwks = client.get("/.well-known/status-jwks.json").json()["keys"]
+        seen = list[tuple[float, str, int | None]]()
+        while not seen or (seen[-1][2] == 0 and time.time() < public_at + 30):
+            answer = client.get(path)
+            list_ = verify_status_list_token(
+                answer.text, status["uri"], parse_public_jwk(jwks[0], WHERE), time.time(), DEFAULT_LIMITS
+            )
+            seen.append((time.time(), answer.headers["x-cache"], list_.statuses.status(status["idx"])))
+            time.sleep(0.2)
+
+    assert seen[-1][2] == 1
+    assert seen[-1][0] <= public_at + 2, "so a Verifier that caches it for its ttl knows by `public_at` + `ttl`"
+    assert len([one for one in seen if one[1] == "HIT"]) > 10
+    files = [one.read_bytes() for one in (tmp_path / "cache").rglob("*") if one.is_file()]
+    keys = {line.split(b"KEY: ")[1].decode() for one in files for line in one.split(b"\n") if line.startswith(b"KEY: ")}
+    assert set(kept) <= keys
+    assert not [one for one in keys if not one.startswith(PUBLIC_PATHS) and one not in ("/openapi.json", "/docs")]
+    secrets = (token.encode(), b"secret-thread-9", b"secret-cookie-9")
+    assert not [one for one in files if any(secret in one for secret in secrets)]
 
 
 @pytest.mark.servers

@@ -37,8 +37,8 @@ from issuer_service.request_context import (
     read_body,
     request_context_of,
 )
-from issuer_service.routes import BASIC, BEARER, FromContainer, Responses, bind_container, refusals
-from issuer_service.wellknown import CACHE, KeySet, published_keys
+from issuer_service.routes import BASIC, BEARER, NOT_MODIFIED, FromContainer, Responses, bind_container, refusals
+from issuer_service.wellknown import KeySet, public_document, published_keys
 from sdcard.delegation_chain import TOKEN_EXCHANGE
 from sdcard.errors import Refused
 from sdcard.jose.algorithms import SignatureAlgorithm
@@ -171,12 +171,16 @@ async def revoke(request: Request, container: FromContainer) -> Response:
     return Response(headers=_NO_STORE)
 
 
-@router.get("/.well-known/oauth-authorization-server", summary="The registry as an authorization server")
-async def server_metadata(container: FromContainer, response: Response) -> ServerMetadata:
+@router.get(
+    "/.well-known/oauth-authorization-server",
+    response_model=ServerMetadata,
+    summary="The registry as an authorization server",
+    responses=NOT_MODIFIED,
+)
+async def server_metadata(container: FromContainer, request: Request) -> Response:
     """The registry as an authorization server (RFC 8414)."""
-    response.headers["Cache-Control"] = CACHE
     issuer, basic = container.issuer_url, ["client_secret_basic"]
-    return ServerMetadata(
+    metadata = ServerMetadata(
         issuer=issuer,
         token_endpoint=token_endpoint(container),
         jwks_uri=f"{issuer}/.well-known/token-jwks.json",
@@ -189,13 +193,18 @@ async def server_metadata(container: FromContainer, response: Response) -> Serve
         revocation_endpoint_auth_methods_supported=basic,
         dpop_signing_alg_values_supported=sorted({n for one in SignatureAlgorithm for n in one.header_names}),
     )
+    return public_document(request, metadata)
 
 
-@router.get("/.well-known/token-jwks.json", summary="The public keys of delegated tokens")
-async def token_key_set(container: FromContainer, response: Response) -> KeySet:
+@router.get(
+    "/.well-known/token-jwks.json",
+    response_model=KeySet,
+    summary="The public keys of delegated tokens",
+    responses=NOT_MODIFIED,
+)
+async def token_key_set(container: FromContainer, request: Request) -> Response:
     """The public keys of delegated tokens."""
-    response.headers["Cache-Control"] = CACHE
-    return await published_keys(container, KeyUse.TOKENS)
+    return await published_keys(container, request, KeyUse.TOKENS)
 
 
 # -- Approvals: ``GET /delegations/approvals``, and a person's decision, which is used once ---------------------------

@@ -26,7 +26,16 @@ from issuer_service.discovery.records import (
 )
 from issuer_service.discovery.renewal import renew
 from issuer_service.request_context import authorize, read_small_json_body
-from issuer_service.routes import BEARER, JSON_REFUSALS, FastRoute, container_of, is_cached, json_body, refusals
+from issuer_service.routes import (
+    BEARER,
+    JSON_REFUSALS,
+    NOT_MODIFIED,
+    FastRoute,
+    container_of,
+    json_body,
+    public_response,
+    refusals,
+)
 from sdcard.cards.model import Criterion
 from sdcard.encoding import decode_base64url, encode_base64url, encode_json, parse_json_object
 from sdcard.errors import Finding, Refused
@@ -325,7 +334,7 @@ async def discover_agents(request: Request) -> Response:
 
 # -- ``GET /catalogue``: what everybody may know (SD-Card 2.1, step 3) ------------------------------------------------
 
-MAX_AGE = 60
+MAX_AGE = "60"
 """Seconds for which a page may be cached, and a revoked agent may still be in it."""
 _CURSOR = REQUEST.within("query", "cursor")
 _POSITION_BYTES = 8
@@ -341,7 +350,7 @@ _LISTING = [{"name": name, "in": "query", "required": False, "schema": schema} f
     response_model=Discovered,
     summary="All agents as *public* shows them, where the operator permits it",
     responses={
-        304: {"description": "It is the one that the client has."},
+        **NOT_MODIFIED,
         **refusals(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
     },
     openapi_extra={"parameters": _LISTING},
@@ -359,12 +368,7 @@ async def catalogue(request: Request) -> Response:
     query = DiscoveryQuery(Audience(PUBLIC.name, ""), (), after, limit, int(now))
     found, more = await _results(container, "", query, now)
     cursor = None if more is None else encode_base64url(more.to_bytes(_POSITION_BYTES, "big"))
-    answer = _answer(found, cursor, ())
-    etag = f'"{hashlib.sha256(answer).hexdigest()}"'
-    headers = {"ETag": etag, "Cache-Control": f"public, max-age={MAX_AGE}"}
-    if is_cached(request, etag):
-        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-    return Response(answer, HTTPStatus.OK, headers, "application/json")
+    return public_response(request, _answer(found, cursor, ()), "application/json", MAX_AGE)
 
 
 def _read_listing(given: Sequence[tuple[str, str]]) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 An owner changes the statuses of an agent's SD-Cards.
 """
 
+import math
 import re
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -13,7 +14,15 @@ from issuer_service.access import Scope
 from issuer_service.agents.schemas import REQUEST
 from issuer_service.container import Container
 from issuer_service.request_context import authorize, read_small_json_body
-from issuer_service.routes import BEARER, JSON_REFUSALS, FromContainer, is_cached, json_body, refusals
+from issuer_service.routes import (
+    BEARER,
+    JSON_REFUSALS,
+    NOT_MODIFIED,
+    FromContainer,
+    json_body,
+    public_response,
+    refusals,
+)
 from issuer_service.status import service
 from issuer_service.status.service import StatusChange, StatusChanged
 from sdcard.errors import Refused
@@ -34,23 +43,25 @@ _DEPENDENCIES = [Security(BEARER)]
     summary="A status list",
     responses={
         200: {"description": "A Status List Token.", "content": {MEDIA_TYPE: {"schema": {"type": "string"}}}},
-        304: {"description": "It is the one that the client has."},
+        **NOT_MODIFIED,
         **refusals(HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.SERVICE_UNAVAILABLE),
     },
 )
 async def status_list(list_id: str, request: Request, container: FromContainer) -> Response:
-    """A status list, signed. Lists of the past are not kept."""
+    """A status list, signed. Lists of the past are not kept.
+
+    Shared caches keep it until the next one, so a Verifier behind them caches it no longer than one that asks here.
+    """
     if "time" in request.query_params:
         raise Refused(Rule.STATUS_LIST_TIME, REQUEST.within("query", "time"))
     published = await service.published_list(container, list_id)
     compressed = prefers_gzip(request.headers.getlist("accept-encoding"))
-    etag = published.gzip_etag if compressed else published.etag
-    headers = {"ETag": etag, "Cache-Control": f"public, max-age={container.status.ttl}", "Vary": "Accept-Encoding"}
-    if is_cached(request, etag):
-        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+    headers = {"ETag": published.gzip_etag if compressed else published.etag, "Vary": "Accept-Encoding"}
+    fresh = max(0, math.floor(published.instant + container.status.period - container.clock.now()))
     if compressed:
-        return Response(published.gzipped, HTTPStatus.OK, {**headers, "Content-Encoding": "gzip"}, MEDIA_TYPE)
-    return Response(published.token, HTTPStatus.OK, headers, MEDIA_TYPE)
+        headers["Content-Encoding"] = "gzip"
+    content = published.gzipped if compressed else published.token
+    return public_response(request, content, MEDIA_TYPE, str(fresh), headers)
 
 
 def prefers_gzip(accepted: Sequence[str]) -> bool:

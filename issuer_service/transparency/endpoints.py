@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from issuer_service.access import Scope
 from issuer_service.request_context import authorize
-from issuer_service.routes import BEARER, FromContainer, refusals
+from issuer_service.routes import BEARER, NOT_MODIFIED, FromContainer, public_response, refusals
 from issuer_service.transparency import service
 from issuer_service.transparency.records import PATH, OpenedLeaf
 from sdcard.transparency.tree import parse_tile_path
@@ -67,7 +67,7 @@ class LogProofs(BaseModel):
 
 def _answers(media_type: str, description: str) -> dict[int | str, dict[str, Any]]:
     content = {media_type: {"schema": {"type": "string"}}}
-    return {200: {"description": description, "content": content}, **_REFUSALS}
+    return {200: {"description": description, "content": content}, **NOT_MODIFIED, **_REFUSALS}
 
 
 @router.get(
@@ -76,9 +76,9 @@ def _answers(media_type: str, description: str) -> dict[int | str, dict[str, Any
     summary="The checkpoint of the transparency log",
     responses=_answers(_TEXT, "A signed and cosigned checkpoint."),
 )
-async def checkpoint(container: FromContainer) -> Response:
+async def checkpoint(container: FromContainer, request: Request) -> Response:
     """The last checkpoint that enough witnesses cosigned (C2SP tlog-checkpoint)."""
-    return Response(await service.read_checkpoint(container), 200, {"Cache-Control": "public, max-age=5"}, _TEXT)
+    return public_response(request, (await service.read_checkpoint(container)).encode(), _TEXT, "5")
 
 
 @router.get(
@@ -87,10 +87,10 @@ async def checkpoint(container: FromContainer) -> Response:
     summary="A tile of the transparency log",
     responses=_answers(_BYTES, "Up to 256 hashes, or a bundle of entries."),
 )
-async def tile(path: str, container: FromContainer) -> Response:
+async def tile(path: str, container: FromContainer, request: Request) -> Response:
     """A tile of hashes, or a bundle of entries (C2SP tlog-tiles). It never changes."""
     found = await service.read_tile(container, parse_tile_path(f"tile/{path}"))
-    return Response(found, 200, {"Cache-Control": "public, max-age=31536000, immutable"}, _BYTES)
+    return public_response(request, found, _BYTES, "31536000, immutable")
 
 
 @router.get(

@@ -2,14 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import httpx2
 import pytest
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from issuer_service.app import create_app
+from issuer_service.app import create_app, openapi_document
 from issuer_service.console.session import is_page
 from issuer_service.routes import _OF_A_KIND, _OF_HTTP, PUBLIC_PATHS, STATUS, problem_response
 from sdcard import Finding, Refused, Rule, Where
@@ -18,6 +18,7 @@ from sdcard.errors import AND_MORE, Level, Part
 from sdcard.rules import Kind
 from tests.issuer_service.console.visitor import Visitor
 from tests.issuer_service.desk import Desk, OpenDesk, all_routes, assert_refused, request
+from tests.issuer_service.transparency.logs import begin, grow
 from tests.world import ISSUER
 
 # -- HEAD and CORS, over every route that the registry has ------------------------------------------------------------
@@ -54,8 +55,12 @@ def paths(registry: OpenDesk, method: str) -> list[str]:
     answer = registry.register(request())
     list_id = answer["cards"][0]["status"]["uri"].rpartition("/")[2]
     known = {"agent_id": "ai-assistant-v2", "list_id": list_id}
-    found = [route.path for route in routes() if method in (route.methods or ())]
-    return [re.sub(r"\{(\w+)[^}]*\}", lambda name: known.get(name[1], "unknown"), path) for path in found]
+    return [filled(route.path, known) for route in routes() if method in (route.methods or ())]
+
+
+def filled(path: str, known: Mapping[str, str]) -> str:
+    """A path with its parameters."""
+    return re.sub(r"\{(\w+)[^}]*\}", lambda name: known.get(name[1], "unknown"), path)
 
 
 def comparable(answer: httpx2.Response) -> dict[str, str]:
@@ -142,6 +147,51 @@ def test_scripts_of_any_origin_read_keys_metadata_and_lists_and_nothing_else(des
                 assert not {name for name in answer.headers if name.startswith("access-control-")} - {
                     "access-control-allow-origin"
                 }
+
+
+CACHED = {
+    **dict.fromkeys([path for path in sorted(PUBLIC) if path.startswith("/.well-known/")], "max-age=300"),
+    **dict.fromkeys(["/schemas/{name:path}", "/inspector", "/docs", "/openapi.json"], "max-age=300"),
+    "/status/{list_id}": r"max-age=([0-9]|[1-5][0-9]|60)",
+    "/catalogue": "max-age=60",
+    "/log/checkpoint": "max-age=5",
+    "/log/tile/{path:path}": "max-age=31536000, immutable",
+    "/console/style.css": "max-age=300",
+}
+"""What shared caches may keep of the answers to GET, and for how long."""
+
+
+def test_shared_caches_keep_public_documents_and_nothing_else(desk: Desk) -> None:
+    begin(desk)
+    served = {route.path for route in routes() if "GET" in (route.methods or ())}
+    documented = {path for path, operations in openapi_document()["paths"].items() if "get" in operations}
+    assert documented <= {path.replace(":path}", "}") for path in served}
+    with desk.open(console=True, catalogue=True) as registry:
+        list_id = registry.register(request())["cards"][0]["status"]["uri"].rpartition("/")[2]
+        grow(desk)
+        known = {"agent_id": "ai-assistant-v2", "list_id": list_id, "name": "a2a/1.0"}
+        signed_in = Visitor(registry).signed_in(desk.token).client
+        for path in served:
+            asked = filled(path, known | ({"path": "entries/000.p/16"} if path.startswith("/log/") else {}))
+            answers = [
+                client.get(asked, headers=headers, follow_redirects=False)
+                for client in (registry.client, signed_in)
+                for headers in ({}, {"authorization": f"Bearer {desk.token}"}, {"authorization": "Bearer wrong"})
+            ]
+            told = [one.headers["cache-control"] for one in answers if path not in CACHED or one.status_code == 200]
+            if path not in CACHED:
+                assert set(told) == {"no-store"}, path
+                continue
+            assert len(told) == 6, path
+            assert all(re.fullmatch(f"public, {CACHED[path]}", one) for one in told), (path, told)
+            assert len({one.content for one in answers}) == 1, f"{path} is the same for everybody"
+            assert not any("set-cookie" in one.headers for one in answers), path
+            if path != "/console/style.css":
+                tag = answers[0].headers["etag"]
+                same = registry.client.get(asked, headers={"if-none-match": tag})
+                assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", tag), path
+                assert same.headers["cache-control"] == told[0]
+    assert set(CACHED) <= served
 
 
 def test_refusals_of_public_documents_can_be_read_too(registry: OpenDesk) -> None:

@@ -111,7 +111,7 @@ def test_a_list_is_cached_until_the_next_instant(desk: Desk, registry: OpenDesk)
     first = fetch(registry, uri)
 
     assert first.headers["content-type"].partition(";")[0] == "application/statuslist+jwt"
-    assert first.headers["cache-control"] == "public, max-age=300"
+    assert first.headers["cache-control"] == "public, max-age=60"
     assert first.headers["access-control-allow-origin"] == "*"
     etag = first.headers["etag"]
     for known in (etag, f'"a", {etag}', f"W/{etag}", "*"):
@@ -119,6 +119,13 @@ def test_a_list_is_cached_until_the_next_instant(desk: Desk, registry: OpenDesk)
         assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", etag)
     assert fetch(registry, uri, if_none_match='"a"').content == first.content
 
+    for seconds, left in ((0.5, 59), (59, 0), (0.25, 0)):
+        desk.clock.advance(seconds)
+        assert fetch(registry, uri).headers["cache-control"] == f"public, max-age={left}", "not beyond the next instant"
+    desk.clock.advance(0.25)
+    assert fetch(registry, uri).headers["cache-control"] == "public, max-age=60"
+
+    etag = fetch(registry, uri).headers["etag"]
     change(registry, "suspend")
     assert fetch(registry, uri, if_none_match=etag).status_code == 304
     desk.publish()
