@@ -11,7 +11,7 @@ cannot be imported then. No other module imports it.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-INTERFACE = 5
+INTERFACE = 4
 """What the functions take and return. A kernel of another number is not used."""
 
 _Json: TypeAlias = dict[str, Any]
@@ -287,7 +287,7 @@ def signer(private: Callable[[], bytes], point: bytes) -> NativeSigner | None:
     return made
 
 
-def template(root: PartNode, may_have_null: bool) -> Template | None:
+def template(root: PartNode) -> Template | None:
     """Return the kernel's template of a plan, from the description of its root."""
-    made: Template | None = None if KERNEL is None else _chosen.template(root, may_have_null)
+    made: Template | None = None if KERNEL is None else _chosen.template(root)
     return made

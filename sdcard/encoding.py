@@ -168,18 +168,6 @@ def encode_json(value: JsonValue) -> bytes:
         ) from None
 
 
-def encode_without_null(value: JsonValue) -> bytes:
-    """Encode as ``encode_json``. A text with ``null`` is not a result.
-
-    Its caller looks for one, and encodes with ``encode_json`` then.
-    """
-    try:
-        text: bytes = _orjson.dumps(value, None, _AS_JSON_ALONE) if _orjson else _NULL
-    except TypeError:
-        return _NULL
-    return text
-
-
 def parse_json(data: bytes, where: Where, depth: int) -> JsonValue:
     """Parse UTF-8 JSON. A value is never repaired or rounded (R-57).
 

@@ -7,14 +7,13 @@ plan's layout, which is computed once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
 from sdcard import acceleration
 from sdcard.acceleration import PartNode, Template, WriteJob, Written
 from sdcard.disclosable import Disclosable, DisclosableArray, DisclosableObject, Layout, Treatment, Varying
-from sdcard.encoding import JsonObject, JsonValue, check_containers, encode_json, encode_without_null
-from sdcard.errors import Misuse, Part, Refused, Where
+from sdcard.encoding import JsonObject, JsonValue, check_containers, encode_json
+from sdcard.errors import Part, Refused, Where
 from sdcard.jose.jws import Signer, add_payload, native_signer, signed
 from sdcard.limits import MOST_CONTAINERS, Limits
 from sdcard.profile import ELLIPSIS, RESERVED_AT_TOP, SD
@@ -139,19 +138,12 @@ def _template(
     root: DisclosableObject, templates: list[Template | None], padded_size: Callable[[int], int]
 ) -> Template | None:
     """Make the kernel's template of a plan; None if it declines."""
-    made = None
-    if acceleration.KERNEL is not None and root.members.keys().isdisjoint(RESERVED_AT_TOP):
-        made = acceleration.template(describe(root, padded_size, encode_without_null), False)
-        if made is None:
-            with suppress(Misuse):  # which Python raises if it writes this value
-                made = acceleration.template(describe(root, padded_size, encode_json), True)
-    templates.append(made)
-    return made
+    is_usual = acceleration.KERNEL is not None and root.members.keys().isdisjoint(RESERVED_AT_TOP)
+    templates.append(acceleration.template(describe(root, padded_size)) if is_usual else None)
+    return templates[0]
 
 
-def describe(
-    part: DisclosableObject | DisclosableArray, padded_size: Callable[[int], int], encode: Callable[[JsonValue], bytes]
-) -> PartNode:
+def describe(part: DisclosableObject | DisclosableArray, padded_size: Callable[[int], int]) -> PartNode:
     """Describe a part of a plan for the kernel."""
     members = part.members if isinstance(part, DisclosableObject) else None
     treated = part.elements if isinstance(part, DisclosableArray) else part.members.values()
@@ -161,7 +153,7 @@ def describe(
     for treatment, value in treated:
         if treatment is not _WITHHELD:
             if isinstance(value, _DIVIDED):
-                divided.append((len(values), describe(value, padded_size, encode)))
+                divided.append((len(values), describe(value, padded_size)))
                 value = 0
             selective.append(treatment is _SELECTIVE)
             values.append(value)
@@ -169,7 +161,7 @@ def describe(
     if members is not None and len(values) < len(members):
         names = [name for name, (treatment, _) in members.items() if treatment is not _WITHHELD]
     digests = _digest_count(selective.count(True), part.least, padded_size)
-    return names, digests, selective, divided, encode(values)
+    return names, digests, selective, divided, encode_json(values)
 
 
 def _digest_count(real: int, least: int, padded_size: Callable[[int], int]) -> int:

@@ -3,21 +3,21 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sdcard_kernel::issue::{Item, Job, Node, Template};
+use sdcard_kernel::issue::{Item, Job, Node, Part, Template};
 use sdcard_kernel::sd_jwt::{Limits, SdJwt};
 
 fuzz_target!(|plan: &[u8]| {
-    let mut open: Vec<(bool, Option<Node>)> = Vec::new();
+    let mut open: Vec<(bool, Part)> = Vec::new();
     for byte in plan.iter().take(64) {
         let selective = byte & 1 == 1;
         if byte & 6 != 6 {
-            open.push((selective, None));
+            open.push((selective, Part::Json(b"[1,\"a\"]".to_vec())));
             continue;
         }
         let is_array = byte & 8 == 8;
         let inside = open.split_off(open.len() - open.len().min(usize::from(byte >> 6)));
         let part = node(is_array, usize::from(byte >> 4 & 3), inside);
-        open.push((selective, Some(part)));
+        open.push((selective, Part::Node(part)));
     }
     let Some(template) = Template::new(node(false, plan.len() % 5, open)) else { return };
     let drawn: usize = template.draws().iter().sum();
@@ -33,11 +33,10 @@ fuzz_target!(|plan: &[u8]| {
     }
 });
 
-fn node(is_array: bool, decoys: usize, inside: Vec<(bool, Option<Node>)>) -> Node {
+fn node(is_array: bool, decoys: usize, inside: Vec<(bool, Part)>) -> Node {
     let named = |(at, (selective, part))| {
         let name = format!("m{at}");
-        let name = (!is_array).then_some(&name[..]);
-        part.map_or_else(|| Item::json(selective, name, b"[1,\"a\"]"), |node| Item::node(selective, name, node)).unwrap()
+        Item::new(selective, (!is_array).then_some(&name[..]), part).unwrap()
     };
     let items: Vec<Item> = inside.into_iter().enumerate().map(named).collect();
     Node { is_array, digests: items.iter().filter(|item| item.selective).count() + decoys, items }

@@ -59,18 +59,15 @@ impl Draw {
 pub type Written = (String, Vec<String>, usize);
 
 impl Item {
-    /// An item that is JSON. Declines a name that JSON escapes.
-    pub fn json(selective: bool, name: Option<&str>, json: &[u8]) -> Option<Self> {
+    /// Declines a name that JSON escapes.
+    pub fn new(selective: bool, name: Option<&str>, part: Part) -> Option<Self> {
         let name = name.map_or(Some(String::new()), quoted)?.into_bytes();
-        let ending = if selective { ending(&name, json) } else { String::new() };
-        let kept = if selective { 1.min(json.len()) } else { json.len() }; // of the rest, only the ending is written
-        Some(Self { selective, name, part: Part::Json(json[..kept].to_vec()), ending })
-    }
-
-    /// An item with digests in it. Declines a name that JSON escapes.
-    pub fn node(selective: bool, name: Option<&str>, node: Node) -> Option<Self> {
-        let name = name.map_or(Some(String::new()), quoted)?.into_bytes();
-        Some(Self { selective, name, part: Part::Node(node), ending: String::new() })
+        let mut made = Self { selective, name, part, ending: String::new() };
+        if let (Part::Json(json), true) = (&mut made.part, selective) {
+            made.ending = ending(&made.name, json);
+            json.truncate(1); // of the rest, only the ending is written
+        }
+        Some(made)
     }
 }
 

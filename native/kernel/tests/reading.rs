@@ -129,25 +129,16 @@ fn a_string_with_escapes_is_read_where_it_stands() {
 #[test]
 fn an_array_is_split_at_its_own_commas() {
     let parts = |text: &'static str| {
-        Some(
-            elements(text.as_bytes(), false)?
-                .into_iter()
-                .map(|one| std::str::from_utf8(one).unwrap())
-                .collect::<Vec<_>>(),
-        )
+        Some(elements(text.as_bytes())?.into_iter().map(|one| std::str::from_utf8(one).unwrap()).collect::<Vec<_>>())
     };
     assert_eq!(parts("[]"), Some(vec![]));
     assert_eq!(parts(r#"["a,\"]",{"b":[1,2]},[],-0.5]"#), Some(vec![r#""a,\"]""#, r#"{"b":[1,2]}"#, "[]", "-0.5"]));
     assert_eq!(parts(r#"["1e5",true,{"2e1":false}]"#), Some(vec![r#""1e5""#, "true", r#"{"2e1":false}"#]));
-    for text in
-        ["", "[", "]", "1", "[]]", "[0,1.5E-7]", r#"[{"a":"","b":2e1}]"#, r#"["\\",1e1]"#, r#"["",{"a":[null]}]"#]
-    {
+    for text in ["", "[", "]", "1", "[]]", "[0,1.5E-7]", r#"[{"a":"","b":2e1}]"#, r#"["\\",1e1]"#] {
         assert_eq!(parts(text), None, "{text}");
     }
-    assert_eq!(elements(b"[null,\"null\"]", true), Some(vec![&b"null"[..], b"\"null\""]));
-    assert_eq!(parts(r#"["null"]"#), Some(vec![r#""null""#]));
     for text in ["[\"", "[\"\\", "[\"\\]", "[\"]"] {
-        elements(text.as_bytes(), true);
+        elements(text.as_bytes());
     }
 }
 
@@ -188,7 +179,7 @@ fn a_digest_and_a_disclosure_come_once() {
 
 #[test]
 fn salts_come_once_and_in_the_number_that_is_drawn() {
-    let item = || issue::Item::json(true, Some("a"), b"1").unwrap();
+    let item = || issue::Item::new(true, Some("a"), issue::Part::Json(b"1".to_vec())).unwrap();
     let root = issue::Node { is_array: false, digests: 2, items: vec![item()] };
     let template = issue::Template::new(root).unwrap();
     assert_eq!(template.draws(), [2]);
@@ -202,5 +193,5 @@ fn salts_come_once_and_in_the_number_that_is_drawn() {
         assert!(!write(other));
     }
     assert!(issue::Template::new(issue::Node { is_array: false, digests: 0, items: vec![item()] }).is_none());
-    assert!(issue::Item::json(true, Some("a\"b"), b"1").is_none());
+    assert!(issue::Item::new(true, Some("a\"b"), issue::Part::Json(b"1".to_vec())).is_none());
 }

@@ -13,14 +13,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyNone, PyString, PyTuple};
 use sdcard_kernel::claims::{Binding, Expected, Terms};
 use sdcard_kernel::holder::{Answer, Segment};
-use sdcard_kernel::issue::{self, Item};
+use sdcard_kernel::issue::{self, Item, Part};
 use sdcard_kernel::json::{Node, Text, Value};
 use sdcard_kernel::queue::{self, Job};
 use sdcard_kernel::sd_jwt::{self, Limits, Place, Step};
 use sdcard_kernel::{json, jws};
 
 /// What `sdcard.acceleration` compares: it counts up when a function changes.
-const INTERFACE: u32 = 5;
+const INTERFACE: u32 = 4;
 
 /// Names that a `Maker` remembers.
 const NAMES: usize = 64;
@@ -543,20 +543,20 @@ fn write<'py>(py: Python<'py>, jobs: Argument<'_, 'py>, signer: Argument<'_, 'py
 type NodeOfPython<'py> =
     (Option<Vec<Bound<'py, PyString>>>, usize, Vec<bool>, Vec<(usize, Bound<'py, PyAny>)>, Bound<'py, PyBytes>);
 
-fn node(value: &Bound<'_, PyAny>, may_have_null: bool) -> PyResult<Option<issue::Node>> {
+fn node(value: &Bound<'_, PyAny>) -> PyResult<Option<issue::Node>> {
     let (names, digests, selective, divided, values): NodeOfPython = value.extract()?;
-    let Some(values) = json::elements(values.as_bytes(), may_have_null) else { return Ok(None) };
+    let Some(values) = json::elements(values.as_bytes()) else { return Ok(None) };
     if selective.len() != values.len() || names.as_ref().is_some_and(|names| names.len() != values.len()) {
         return Ok(None);
     }
     let (mut items, mut divided) = (Vec::with_capacity(values.len()), divided.iter().peekable());
     for (at, (selective, json)) in selective.into_iter().zip(values).enumerate() {
-        let name = names.as_ref().map(|names| names[at].to_str()).transpose()?;
-        let item = match divided.next_if(|(number, _)| *number == at) {
-            Some((_, inner)) => node(inner, may_have_null)?.and_then(|node| Item::node(selective, name, node)),
-            None => Item::json(selective, name, json),
+        let part = match divided.next_if(|(number, _)| *number == at) {
+            Some((_, inner)) => node(inner)?.map(Part::Node),
+            None => Some(Part::Json(json.to_vec())),
         };
-        let Some(item) = item else { return Ok(None) };
+        let name = names.as_ref().map(|names| names[at].to_str()).transpose()?;
+        let Some(item) = part.and_then(|part| Item::new(selective, name, part)) else { return Ok(None) };
         items.push(item);
     }
     Ok(divided.next().is_none().then_some(issue::Node { is_array: names.is_none(), digests, items }))
@@ -564,8 +564,8 @@ fn node(value: &Bound<'_, PyAny>, may_have_null: bool) -> PyResult<Option<issue:
 
 /// The template of a plan, from the description of its root.
 #[pyfunction]
-fn template(root: Argument<'_, '_>, may_have_null: Argument<'_, '_>) -> Option<Template> {
-    declining(|| Ok(node(root, may_have_null.extract()?)?.and_then(issue::Template::new).map(Template)))
+fn template(root: Argument<'_, '_>) -> Option<Template> {
+    declining(|| Ok(node(root)?.and_then(issue::Template::new).map(Template)))
 }
 
 #[pymodule]

@@ -1,4 +1,4 @@
-"""The schema of version 0.1. Earlier revisions were of development versions."""
+"""The schema of the last development version, with all revisions before it."""
 
 import secrets
 
