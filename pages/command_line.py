@@ -16,21 +16,19 @@ Every command has `--help` with an example. Commands that return data have `--js
 2 misuse, 70 a bug. `python -m sdcard` is the same command.
 
 - A refusal or error says what is wrong, where, and what to do. `sdcard verify --explain` shows every rule with its
-  outcome, and what was presented beside what is expected.
-- Commands that destroy something ask on a terminal. Elsewhere they are refused without `--yes`.
-- `-` is standard input where the argument is `FILE|-`. It is refused for every other file.
+  outcome, the presented value and the expected value.
+- Commands that destroy something ask for confirmation on a terminal. Without a terminal, they need `--yes`.
+- `-` means standard input if the argument is `FILE|-`. For every other file it is refused.
 - Indices begin with 0, as in `skills.0`.
 - Output in a pipe or file has no colours, no progress and no wrapped messages. `NO_COLOR` and `TERM=dumb` are followed.
 
 ## Client profile
 
-`SDCARD_REGISTRY` is the default of `--registry`, and `SDCARD_TOKEN` has the token; `SDCARD_TOKEN_KEY` names
-the key of a [bound token](bound-tokens.md). A TOML file has more
-defaults: the file that `SDCARD_CLIENT` names, or `sdcard/client.toml` in `XDG_CONFIG_HOME` or `~/.config`. Options
-override the
-environment, and the environment overrides the file. Others must not be able to change the file. Paths in it are
-relative to its folder. Decisions, such as `--status` and `--unbound`, are never in a profile.
-`sdcard mcp` reads no profile.
+`SDCARD_REGISTRY` is the default of `--registry`, and `SDCARD_TOKEN` contains the token. `SDCARD_TOKEN_KEY` names the
+key file of a [bound token](bound-tokens.md). The *client profile*, a TOML file, has more defaults. It is the file that
+`SDCARD_CLIENT` names, or `sdcard/client.toml` in `XDG_CONFIG_HOME` or `~/.config`. Options override the environment,
+and the environment overrides the file. Other users must not be able to write the file. Paths in it are relative to its
+folder. Decisions, such as `--status` and `--unbound`, cannot be in it. `sdcard mcp` does not read it.
 
 ```toml
 registry = "https://registry.example"
@@ -44,9 +42,9 @@ It can also have `issuer` and `trust_signer`.
 
 ## Completion
 
-`sdcard --install-completion` sets up completion for the shell it is called from: bash, zsh or fish. To look at the
-script first, or for another shell: `_SDCARD_COMPLETE=source_zsh sdcard`. Beside commands, options and files it knows
-contexts, profiles, algorithms, formats, and what keys and tokens are for.
+`sdcard --install-completion` sets up completion for the shell that calls it: bash, zsh or fish. To see the script
+first, or for another shell: `_SDCARD_COMPLETE=source_zsh sdcard`. It completes commands, options and files, and also
+contexts, profiles, algorithms, formats, key uses and token scopes.
 
 ## Commands
 """

@@ -15,8 +15,8 @@ _HOLDER = "Tell the Holder; only a new presentation helps."
 _SIGNER = "Tell the signer of this token: for `issuer-jwt` the Issuer, for `kb-jwt` the Holder. Only a new token helps."
 _JSON = "Correct the document at this place; any JSON editor shows it."
 _YAML = "Write it as JSON, or quote the value at this place."
-_SMALLER = "Send a smaller document, or several."
-_KEYS = "`sdcard keys new` makes a key that works, and `sdcard keys public` prints its public half."
+_SMALLER = "Send less: a smaller document, or a presentation with fewer claims."
+_KEYS = "`sdcard keys public` prints the public half of a key as JWKS; `sdcard keys new` makes a new key."
 _CARD = "Correct the card; `sdcard card check` lists all findings at once."
 _POLICY = "Correct the policy; `sdcard policy check` lists all findings, and `sdcard policy schema` prints its schema."
 _TRUST = "`sdcard register` writes a trust document for its registry: trust.json."
@@ -25,7 +25,7 @@ _CLOCK = "Compare the clocks of both machines."
 _CHALLENGE = "The Verifier makes a new challenge for this request; answer that one."
 _RENEW = "`sdcard agents renew` gets new SD-Cards."
 _LATER = "Try again later; the log of the service says more."
-_DPOP = "Make a new DPoP proof for exactly this request, with the key of the access token."
+_DPOP = "Make a new DPoP proof for exactly this request, with the key that the access token is bound to."
 _PROVE = "Get a nonce from this registry and prove possession again; `sdcard register` does both."
 _GRANT = "`sdcard grants list` shows what is permitted, and `sdcard grants add` permits more."
 _EXCHANGE = "Begin the chain of exchanges again with a fresh token."
@@ -90,7 +90,7 @@ _ADVICE = {
     Rule.ISSUED_IN_FUTURE: _CLOCK,
     Rule.TOKEN_AUDIENCE: "Get an SD-Card for this Verifier, or compare the Verifier's name with `aud`.",
     Rule.CNF: _ISSUER,
-    Rule.CNF_OTHER_KEY: "Give the key that it was registered with; `sdcard agents change-keys` binds others.",
+    Rule.CNF_OTHER_KEY: "Use the key of the registration, or bind the agent to this one: `sdcard agents change-keys`.",
     Rule.KB_STALE: _NEW,
     Rule.KB_FROM_FUTURE: f"{_CLOCK} Then present again: `sdcard present`.",
     Rule.KB_NONCE: "Give the nonce that the Verifier sent for this presentation, or present again for a new one.",
@@ -98,7 +98,7 @@ _ADVICE = {
     Rule.KB_SD_HASH: "Send the presentation as `sdcard present` printed it; a part was changed, added or removed.",
     Rule.KB_INTERACTION: "Present for this interaction: `sdcard present --interaction-id`.",
     Rule.KB_REPLAYED: _NEW,
-    Rule.KB_RECORD: "Try again later; the Verifier's record of used nonces is full or away.",
+    Rule.KB_RECORD: "Try again later; the Verifier's record of used nonces is full or cannot be reached.",
     Rule.KB_CHALLENGE_EXPIRED: _NEW,
     Rule.KB_PURPOSE: _CHALLENGE,
     Rule.KB_OTHER_REQUEST: _CHALLENGE,
@@ -106,13 +106,15 @@ _ADVICE = {
     Rule.CHALLENGE_MALFORMED: "Read the challenge whole; the server that sent it must follow the documented shape.",
     Rule.CHALLENGE_AUDIENCE: "Do not answer: another server could use the answer. Compare the address that you call.",
     Rule.CHALLENGE_INTERACTION: "Send the interaction id of this request in SD-Card-Interaction, and ask again.",
-    Rule.AGENT_PROOF_MISSING: "Call the agent itself; or say with --unbound why no proof is needed.",
+    Rule.AGENT_PROOF_MISSING: "Use the agent's own address, without a proxy that drops headers; "
+    "or give --unbound and a reason.",
     Rule.AGENT_PROOF_MALFORMED: "Tell the operator of the agent; its response needs one header SD-Card-Proof.",
     Rule.AGENT_PROOF_AUDIENCE: "Compare your audience with those that the agent answers.",
     Rule.AGENT_PROOF_SERVICE: "Call the agent directly, or through a Service that it names.",
     Rule.AGENT_PROOF_TARGET: "Make a new challenge for this request.",
     Rule.AGENT_PROOF_OTHER: "Do not use the response. Compare the address with the agent that you expect.",
-    Rule.DPOP_MISSING: "Send a DPoP proof with the key of the token; for `sdcard`, SDCARD_TOKEN_KEY names its file.",
+    Rule.DPOP_MISSING: "Send a DPoP proof with the key that the token is bound to; "
+    "for `sdcard`, SDCARD_TOKEN_KEY names its file.",
     Rule.DPOP_REPEATED: "Send one header DPoP.",
     Rule.DPOP_METHOD: _DPOP,
     Rule.DPOP_URL: _DPOP,
@@ -123,14 +125,14 @@ _ADVICE = {
     Rule.DPOP_UNBOUND: "Send it as a bearer token, or get an access token that is bound to one key (`cnf.jkt`).",
     Rule.DPOP_NONCE: "Make a new DPoP proof with the nonce in the header DPoP-Nonce of this response.",
     Rule.DPOP_REPLAYED: _DPOP,
-    Rule.DPOP_RECORD: "Try again later; the record of used proofs is full or away.",
+    Rule.DPOP_RECORD: "Try again later; the record of used proofs is full or cannot be reached.",
     Rule.ISSUER_UNKNOWN: f"If you trust this Issuer, add it to the trust document. {_TRUST}",
     Rule.ISSUER_KEY_UNKNOWN: "--refresh asks a trusted Issuer for the keys that it has now.",
     Rule.X5C_FORMAT: _ISSUER,
     Rule.X5C_CHAIN: "Compare the roots in the trust document with the Issuer's, and the dates of its certificates.",
     Rule.X5C_NAME: "The Issuer must use a certificate that names the host of its `iss`.",
-    Rule.TRUST_MALFORMED: "`sdcard register` writes such a document: trust.json.",
-    Rule.TRUST_EXPIRED: "Get the present list from its signer; `sdcard trust sign` makes one.",
+    Rule.TRUST_MALFORMED: "`sdcard register` writes a trust document, trust.json; `sdcard trust sign` signs one.",
+    Rule.TRUST_EXPIRED: "Get the current list from its signer, who makes it with `sdcard trust sign`.",
     Rule.TRUST_SIGNER: "Give the keys of the signer with --trust-signer, from a source that you trust.",
     Rule.ISSUER_METADATA: "Try again later, or without --refresh to use the keys that the trust document has.",
     Rule.VCT: "--profile chooses another draft; `sdcard inspect` shows the `vct`.",
@@ -140,7 +142,7 @@ _ADVICE = {
     Rule.STATUS_UNAVAILABLE: "Try again later; --network permits a private address, --status-unchecked skips it.",
     Rule.STATUS_LIST_MALFORMED: "Tell the Issuer; nothing else gives the status.",
     Rule.STATUS_LIST_OTHER: "Give the list whose address is in the claim `status`; `sdcard inspect` shows it.",
-    Rule.STATUS_LIST_TIME: "Ask for the present list, without a parameter `time`.",
+    Rule.STATUS_LIST_TIME: "Ask for the current list, without a parameter `time`.",
     Rule.LOG_PROOF_MISSING: _LOG,
     Rule.LOG_PROOF: _COPY,
     Rule.LOG_CHECKPOINT: _COPY,
@@ -160,7 +162,7 @@ _ADVICE = {
     Rule.LOG_TILE: _LATER,
     Rule.FETCH_ADDRESS: "Correct the address. --network NETWORK permits one that is not public, such as 127.0.0.1.",
     Rule.FETCH_ABSENT: "Compare the address with the one that the publisher names.",
-    Rule.FETCH_FAILED: "Open the address with another client, and try again later.",
+    Rule.FETCH_FAILED: "Open the address in a browser to see the cause, or try again later.",
     Rule.CARD_FORMAT: "Give an A2A, AgentCard or KNO document; `sdcard card check --format` checks for one.",
     Rule.CARD_MEMBER_MISSING: "Add the member.",
     Rule.CARD_MEMBER_TYPE: _CARD,
@@ -176,11 +178,11 @@ _ADVICE = {
     Rule.CARD_SIGNATURE_UNTRUSTED: "If you trust the signer, give its keys: --signers, or SDCARD_CARD_SIGNERS.",
     Rule.CARD_SIGNATURE_INVALID: "Get the card from its author again; `sdcard card sign` signs a changed one.",
     Rule.CARD_UNSIGNED_MEMBER: "Do not rely on this member.",
-    Rule.CARD_UNSIGNABLE: "Convert it first: `sdcard card convert --to a2a/1.0`.",
+    Rule.CARD_UNSIGNABLE: "Convert the card first: `sdcard card convert --to a2a/1.0`.",
     Rule.CARD_LOST: "Keep the original beside the converted card.",
     Rule.CARD_UNCONVERTIBLE: _CARD,
     Rule.CARD_INCOMPLETE: "Ask the Holder to show these members too.",
-    Rule.AGENTCARD_COST_FLOOR: "Write zero or a larger cost.",
+    Rule.AGENTCARD_COST_FLOOR: "Write 0, or at least 2.854e-21.",
     Rule.AGENTCARD_SELF_DECLARED: "Do not rely on this member.",
     Rule.AGENTCARD_DIALECT: "Name the version of the format in the document.",
     Rule.AGENTCARD_FETCHED: "Publish the card and its endpoint with the same scheme.",
@@ -212,7 +214,7 @@ _ADVICE = {
     Rule.POLICY_FORMAT: "Register the card in a format that this Verifier admits.",
     Rule.POLICY_CLAIM: "Show the claim too: `sdcard present --path`.",
     Rule.POLICY_SKILL: "Show the skill too: `sdcard present --path`.",
-    Rule.POLICY_CHECK: "Ask the registry for this check, then renew the SD-Cards: `sdcard agents renew`.",
+    Rule.POLICY_CHECK: "The agent's owner has the registry make this check, and then renews: `sdcard agents renew`.",
     Rule.POLICY_SPIFFE_ID: "Show it too: `sdcard present --path spiffe_id`.",
     Rule.REQUEST: "Correct the request at this place; /openapi.json describes it.",
     Rule.REQUEST_TARGET: "Compare the address: --registry is the root of the registry; /openapi.json lists the paths.",
@@ -222,7 +224,7 @@ _ADVICE = {
     Rule.AGENT_ID: "Use 1 to 128 letters, digits, `.`, `_` and `-`.",
     Rule.AGENT_VERSION: "Raise the version of the card.",
     Rule.AGENT_OWNED: "Choose another id: --agent-id.",
-    Rule.AGENT_UNKNOWN: "`sdcard agents list` shows those of this token.",
+    Rule.AGENT_UNKNOWN: "`sdcard agents list` shows the agents of this token's owner.",
     Rule.AGENT_CARDS: "Nothing was changed. `sdcard agents show` lists the contexts and Batches of the agent.",
     Rule.AGENT_NOT_RENEWABLE: "`sdcard register` registers it again.",
     Rule.PROOF_MISSING: _PROVE,
@@ -316,8 +318,9 @@ _OVER_HTTP = {
     Rule.CLAIM_MISSING: "Send an SD-Card of a profile that is accepted here.",
     Rule.EXPIRED: "The owner renews the SD-Card at its registry; if this one is new, compare the clocks.",
     Rule.CNF_OTHER_KEY: "Use the key that the SD-Card was issued for.",
-    Rule.AGENT_PROOF_MISSING: "Call the agent itself; its response needs the header SD-Card-Proof.",
-    Rule.DPOP_MISSING: "Send a DPoP proof with the key of the token.",
+    Rule.AGENT_PROOF_MISSING: "Use the agent's own address, without a proxy that drops headers; "
+    "its response needs the header SD-Card-Proof.",
+    Rule.DPOP_MISSING: "Send a DPoP proof with the key that the token is bound to.",
     Rule.ISSUER_UNKNOWN: "Present an SD-Card of an Issuer that is trusted here, or ask the operator to trust this one.",
     Rule.ISSUER_KEY_UNKNOWN: "Present a newly issued SD-Card: the Issuer may have replaced its keys.",
     **dict.fromkeys((Rule.TRUST_MALFORMED, Rule.TRUST_EXPIRED, Rule.TRUST_SIGNER), _OPERATOR),
@@ -332,7 +335,7 @@ _OVER_HTTP = {
     **dict.fromkeys((Rule.CARD_MEMBER_TYPE, Rule.CARD_MEMBER_VALUE, Rule.CARD_UNCONVERTIBLE), _FINDINGS),
     Rule.CARD_SIGNATURE_UNTRUSTED: "Ask the operator to trust the signer of the card.",
     Rule.CARD_SIGNATURE_INVALID: "Get the card from its author again; a changed card needs a new signature.",
-    Rule.CARD_UNSIGNABLE: "Convert it to A2A 1.0 first.",
+    Rule.CARD_UNSIGNABLE: "Convert the card to A2A 1.0 first.",
     Rule.FETCHED_UNBOUND: "Demand a proof of the host: send a challenge.",
     Rule.DOMAIN_PENDING: f"Wait a minute. {_RENEW_THERE}",
     **dict.fromkeys((Rule.DOMAIN_ABSENT, Rule.DOMAIN_OTHER), _PUBLISH_THERE),
@@ -345,7 +348,7 @@ _OVER_HTTP = {
     Rule.SELECTION_COARSE: "Show more, or request smaller parts.",
     Rule.SELECTION: "Choose a place that the SD-Card has; indices begin with 0.",
     **dict.fromkeys((Rule.POLICY_CLAIM, Rule.POLICY_SKILL, Rule.POLICY_SPIFFE_ID), _SHOW),
-    Rule.POLICY_CHECK: "Ask the registry for this check, then renew the SD-Cards and present again.",
+    Rule.POLICY_CHECK: "Have the registry make this check, renew the SD-Cards, and present again.",
     Rule.REQUEST_TARGET: "Compare the address and its path; a registry lists its paths in /openapi.json.",
     Rule.AGENT_OWNED: "Choose another id.",
     Rule.AGENT_UNKNOWN: "GET /agents lists those of this token.",

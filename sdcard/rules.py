@@ -77,7 +77,7 @@ class Rule(StrEnum):
     # -- JWS ----------------------------------------------------------------------------------------------------
     JWS_FORMAT = "jws.format", "Text is not a compact JWS of three non-empty parts.", "RFC 7515 7.1"
     JWS_HEADER = "jws.header", "A header parameter is missing, repeated, or of the wrong type.", "RFC 7515 4, 7.2.1"
-    JWS_ALG = "jws.alg", "The algorithm is not the key's algorithm.", "RFC 8725 3.1"
+    JWS_ALG = "jws.alg", "The header's `alg` is not the algorithm of the key.", "RFC 8725 3.1"
     JWS_CRIT = "jws.crit", "A critical header parameter is not supported.", "RFC 7515 4.1.11"
     JWS_TYP = "jws.typ", "The token has another type than expected.", "RFC 8725 3.11"
     JWS_SIGNATURE = "jws.signature", "The signature is not valid.", "RFC 7515 5.2"
@@ -87,7 +87,7 @@ class Rule(StrEnum):
     KB_MISSING = "kb.missing", "A KB-JWT is required, but missing.", "RFC 9901 7.3"
     KB_UNEXPECTED = "kb.unexpected", "A KB-JWT is present, but not expected.", "RFC 9901 7.2, 7.3"
     SD_ALG = "sd.alg", "The digest algorithm is not supported.", "RFC 9901 4.1.1, 7.1"
-    SD_RESERVED_NAME = "sd.reserved-name", "A reserved name is used for something else.", "RFC 9901 4.1, 4.1.1"
+    SD_RESERVED_NAME = "sd.reserved-name", "A reserved name is used as an ordinary claim name.", "RFC 9901 4.1, 4.1.1"
     SD_DIGEST_LIST = "sd.digest-list", "`_sd` is not an array of strings.", "RFC 9901 4.2.4.1"
     SD_PLACEHOLDER = ("sd.placeholder",
                       "`...` is not the only member of an array element, or its value is not a digest.",
@@ -171,7 +171,7 @@ class Rule(StrEnum):
     # -- trust, profile, status ---------------------------------------------------------------------------------
     ISSUER_UNKNOWN = "issuer.unknown", "The Issuer is not trusted.", "RFC 9901 7.1, SD-Card 7.2"
     ISSUER_KEY_UNKNOWN = "issuer.key-unknown", "The trusted Issuer has no such key.", "RFC 9901 7.1"
-    X5C_FORMAT = "x5c.format", "`x5c` is not a short chain of certificates.", "RFC 7515 4.1.6"
+    X5C_FORMAT = "x5c.format", "`x5c` is not a chain of 1 to 4 certificates.", "RFC 7515 4.1.6"
     X5C_CHAIN = ("x5c.chain", "The certificates do not lead to a root that is trusted for the Issuer.",
                  "RFC 5280 6, SD-JWT VC (VC-10, VC-11)")
     X5C_NAME = "x5c.name", "The certificate does not name the Issuer.", "SD-JWT VC (VC-10)"
@@ -234,7 +234,7 @@ class Rule(StrEnum):
     CARD_AMBIGUOUS = "card.ambiguous", "The document can be read in two ways.", "A2A AgentCard"
     CARD_RESERVED = ("card.reserved-member", "A member has the name of a claim with another meaning.",
                      "RFC 9901 4.1, SD-Card T-30")
-    CARD_SIGNATURES = ("card.signatures", "Card signatures do not survive partial disclosure; they are dropped.",
+    CARD_SIGNATURES = ("card.signatures", "Card signatures cover the whole card, so no SD-Card contains them.",
                        "A2A 8.4, SD-Card T-32")
     CARD_SECRET = "card.secret", "A value looks like a key, a token or a password.", "SD-Card 7.4.3 (SDC-25)"
     CARD_PERSONAL = "card.personal-data", "A value looks like personal data.", "SD-Card 7.4.3 (SDC-25)"
@@ -248,13 +248,13 @@ class Rule(StrEnum):
                               "A2A 1.0 8.4.3, RFC 7515 5.2")
     CARD_UNSIGNED_MEMBER = ("card.unsigned-member", "The card's signature does not cover this member.",
                             "A2A 1.0 8.4.1")
-    CARD_UNSIGNABLE = ("card.not-signable", "It is not defined which bytes a signature of this card covers.",
+    CARD_UNSIGNABLE = ("card.not-signable", "No standard says how a card of this version is signed.",
                        "A2A 1.0 8.4.1")
     CARD_LOST = "card.lost-in-conversion", "The conversion loses a member.", "A2A AgentCard"
     CARD_UNCONVERTIBLE = ("card.not-convertible", "The card cannot be converted to a valid card of the other format.",
                           "A2A AgentCard")
     CARD_INCOMPLETE = "card.incomplete", "Members that the card's format requires are not disclosed.", "SD-Card T-31"
-    AGENTCARD_COST_FLOOR = ("agentcard.cost-floor", "A cost lies between zero and the Landauer limit.",
+    AGENTCARD_COST_FLOOR = ("agentcard.cost-floor", "A cost is not zero, but below 2.854e-21 J (the Landauer limit).",
                             "AgentCard draft-00 2.6.1 (AEV-13)")
     AGENTCARD_SELF_DECLARED = ("agentcard.self-declared",
                                "An agent's statement about its own standing is no basis for trust.",
@@ -264,7 +264,7 @@ class Rule(StrEnum):
     AGENTCARD_FETCHED = ("agentcard.fetched-otherwise",
                          "The endpoint has another scheme than the card's address.",
                          "AgentCard draft-00 8.5 (AEV-20)")
-    FETCHED_UNBOUND = ("fetched.unbound", "The server may not be the Holder: anyone can copy a published card.",
+    FETCHED_UNBOUND = ("fetched.unbound", "The server is perhaps not the Holder: anyone can copy a published card.",
                        "RFC 9901 9.5")
     FETCHED_UNSIGNED = "fetched.unsigned", "The card is not signed: it is not an SD-Card.", "SD-Card 5.1"
     FETCHED_ELSEWHERE = ("fetched.elsewhere", "The card names an endpoint at another host than its own.",

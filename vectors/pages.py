@@ -21,9 +21,10 @@ _RULES = """# Rules
 
 <!-- Written by `python -m pages`; the tests prove it current. -->
 
-Every reason to refuse: its id, what it says, what to do about it, the section that decides, which function raises it,
-and the [vectors](vectors.md) that show it. Ids are never renamed and never reused. The command line, MCP and the
-inspector say the same about what to do. `advice` in problem documents says it without commands and options.
+Every reason to refuse: its id, its meaning, the remedy, the section of the standard, the functions that raise it, and
+the [vectors](vectors.md) that show it. Ids are never renamed and never reused. The command line, MCP and the inspector
+show the text of the column *what to do*. The member `advice` of problem documents (HTTP) has the same remedy without
+commands and options.
 
 | rule | it says | what to do | standard | raised by | vectors |
 |---|---|---|---|---|---|
@@ -31,10 +32,11 @@ inspector say the same about what to do. `advice` in problem documents says it w
 _ROWS = """
 ## The standards, row by row
 
-R is RFC 9901, VC is SD-JWT VC, HAIP is OpenID's profile of it: the numbers that docstrings and vectors cite. A row is
-seen to by the functions whose docstrings cite it, and shown by the vectors that do; the rules are those that they name.
+R is RFC 9901, VC is SD-JWT VC, and HAIP is OpenID's profile of it. Docstrings and vectors cite these rows by number.
+The functions that cite a row implement it, the rules are those that these functions raise, and the vectors that cite it
+test it.
 
-| row | section | seen to by | rules | vectors |
+| row | section | implemented by | rules | vectors |
 |---|---|---|---|---|
 """
 

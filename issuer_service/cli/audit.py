@@ -119,7 +119,7 @@ def export(
 
 @app.command("list")
 def list_records(
-    subject: Annotated[str | None, typer.Option(help="Only acts of this subject; '' stands for operators.")] = None,
+    subject: Annotated[str | None, typer.Option(help="Only records of this subject; '' means operators.")] = None,
     event: Annotated[list[str] | None, typer.Option(help="Only events such as cards.revoked (repeatable).")] = None,
     agent: Annotated[
         str | None,

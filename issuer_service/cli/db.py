@@ -27,7 +27,7 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.callback()
 def group() -> None:
-    """Upgrade, look at, and back up the registry's database."""
+    """Upgrade, inspect, back up and move the registry's database."""
 
 
 @app.command("upgrade")
@@ -111,7 +111,7 @@ def move_database(
 def rename_log(
     yes: Yes = False, database_url: DatabaseUrl = None, config: ConfigFile = None, as_json: AsJson = False
 ) -> None:
-    """Let the transparency log go on under another name, after a restored backup.
+    """Continue the transparency log under another name, after a restored backup.
 
     Its witnesses refuse a log that lost leaves. Asks for confirmation.
 
@@ -137,7 +137,7 @@ registry_app = typer.Typer(no_args_is_help=True)
 
 @registry_app.callback()
 def registry_group() -> None:
-    """Bring many agents into the registry's database."""
+    """Import many agents into the registry's database."""
 
 
 @registry_app.command("import")
@@ -145,7 +145,7 @@ def import_file(
     file: Annotated[
         str, typer.Argument(metavar="FILE|-", help="JSON lines: agent_id, card, public_key; - is standard input.")
     ],
-    subject: Annotated[str, typer.Option(help="The subject of a token, which will own the agents.")],
+    subject: Annotated[str, typer.Option(help="The owner of the agents: the subject of a token.")],
     context: Annotated[
         list[str] | None,
         typer.Option(

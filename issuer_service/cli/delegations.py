@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 MOST_LISTED = 1_000
 
-By = Annotated[str, typer.Option(help="The person who decides; no party of the exchange, and no owner of its agents.")]
+By = Annotated[
+    str, typer.Option(help="The person who decides: not a party of the exchange, and not an owner of its agents.")
+]
 
 grants = typer.Typer(no_args_is_help=True)
 approvals = typer.Typer(no_args_is_help=True)
@@ -40,12 +42,12 @@ def _approvals() -> None:
 @grants.command("add")
 def add(
     delegator: Annotated[
-        str, typer.Option(help="The party that delegates: agent: and its id, or the subject of a token.")
+        str, typer.Option(help="The party that delegates: an agent as agent:ID, or the subject of a token.")
     ],
-    target: Annotated[str, typer.Option(help="The agent that it delegates to: agent: and its id.")],
+    target: Annotated[str, typer.Option(help="The agent that receives the permission, as agent:ID.")],
     scope: Annotated[list[str], typer.Option(help="A scope that may be delegated (repeatable).")],
     sensitive: Annotated[
-        list[str] | None, typer.Option(help="A scope of these that a person must approve each time (repeatable).")
+        list[str] | None, typer.Option(help="One of these scopes, which a person must approve each time (repeatable).")
     ] = None,
     days: Annotated[int, typer.Option(min=1, max=3650, help="Days until the grant expires.")] = 90,
     database_url: DatabaseUrl = None,

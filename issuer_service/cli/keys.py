@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 Use = Annotated[
-    str, typer.Argument(autocompletion=key_uses, help="What it signs: cards, status, tokens, audit or log.")
+    str, typer.Argument(autocompletion=key_uses, help="What the key signs: cards, status, tokens, audit or log.")
 ]
 
 
@@ -110,7 +110,9 @@ def published(use: Use, database_url: DatabaseUrl = None, config: ConfigFile = N
 def add(
     use: Use,
     algorithm: AlgorithmName = "ES256",
-    in_token: Annotated[bool, typer.Option("--in-token", help="Make it in the PKCS#11 token; ES256 only.")] = False,
+    in_token: Annotated[
+        bool, typer.Option("--in-token", help="Make the key in the PKCS#11 token; ES256 only.")
+    ] = False,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,

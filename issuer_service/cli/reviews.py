@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from issuer_service.reviews.records import ReviewState
     from issuer_service.reviews.schemas import ReviewedContextShown
 
-ReviewId = Annotated[str, typer.Argument(help="Which one; `sdcard reviews list` shows them.")]
-By = Annotated[str, typer.Option(help="Who decides: not the owner, and no party of a grant to or from the agent.")]
+ReviewId = Annotated[str, typer.Argument(help="The id of the review, from `sdcard reviews list`.")]
+By = Annotated[
+    str, typer.Option(help="The person who decides: not the owner, and not a party of a grant to or from the agent.")
+]
 
 reviews = typer.Typer(no_args_is_help=True)
 
@@ -56,9 +58,9 @@ def list_reviews(database_url: DatabaseUrl = None, config: ConfigFile = None, as
 def show(
     review_id: ReviewId, database_url: DatabaseUrl = None, config: ConfigFile = None, as_json: AsJson = False
 ) -> None:
-    """Show what an approval would cover: the card, its hosts and the contexts.
+    """Show what an approval covers: card, hosts, and the claims of each context.
 
-    That is the card, its hosts, and what each context discloses, with its keys. Example: sdcard reviews show 7f1c0d4e
+    It also shows the keys, and the changes since the last approval. Example: sdcard reviews show 7f1c0d4e
     """
     from issuer_service.reviews.service import find_waiting
 

@@ -134,7 +134,7 @@ def show(
     changed: Annotated[bool, typer.Option(help="Show only settings that differ from their default.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show every setting, its source, and no secret.
+    """Show every setting and its source, but no secret.
 
     Example: sdcard config show --config /etc/sdcard/sdcard.toml
     """

@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 
 SpiffeIds: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
-        help="A SPIFFE ID that its cards may have; with a last slash, all beneath (repeatable); by default none."
-    ),
+    typer.Option(help="A SPIFFE ID that its cards may have; with a slash at its end, all ids beneath it (repeatable)."),
 ]
 app = typer.Typer(no_args_is_help=True)
 
@@ -48,7 +46,7 @@ def create(
         typer.Option(autocompletion=scopes, help="A scope (repeatable); by default all that begin with agents:."),
     ] = None,
     agent_id_prefix: Annotated[
-        list[str] | None, typer.Option(help="Only agent ids that begin so (repeatable).")
+        list[str] | None, typer.Option(help="Only agent ids that begin with this text (repeatable).")
     ] = None,
     provider_name: Annotated[list[str] | None, typer.Option(help="Only cards of this provider (repeatable).")] = None,
     endpoint_host: Annotated[
@@ -70,7 +68,7 @@ def create(
     config: ConfigFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a token; it is shown once. Without --bind, it is a bearer token.
+    """Make a token, and print it once. Without --bind, it is a bearer token.
 
     Example: sdcard token create --subject team-a --days 30
     """

@@ -196,7 +196,7 @@ def _check(
         hint = f"A card has at most {MOST_CARD_VALUES} values, members and elements alike."
         return Examination(name, (Finding(Rule.LIMIT_CONTAINERS, _WHERE, hint),), None)
     dropped = {_SIGNATURES} if forms_of(name) else set()
-    hint = "Signatures are dropped once they are checked: they would not survive partial disclosure."
+    hint = "Signatures are removed after the check: they cover the whole card and cannot verify a part of it."
     findings = first_findings(
         chain(
             about_text,

@@ -100,7 +100,7 @@ class Card:
     Attributes:
         format: the specification that the document follows.
         document: the members exactly as read, unknown ones included; not to be changed. It has no ``signatures``:
-            they cover the whole card and cannot survive partial disclosure (SD-Card T-32).
+            they cover the whole card and cannot verify a part of it (SD-Card T-32).
         findings: warnings and notes, never an error.
 
     Raises:

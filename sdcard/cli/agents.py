@@ -70,7 +70,9 @@ def register(
     ],
     out: OutDirectory,
     issuer: IssuerName = None,
-    partner: Annotated[str | None, typer.Option(help="The partner that the context federation is for.")] = None,
+    partner: Annotated[
+        str | None, typer.Option(help="For the context federation: the partner that may see the SD-Card.")
+    ] = None,
     supersedes: Supersedes = "run_out",
     yes: Yes = False,
     timeout: Timeout = 60,
@@ -282,7 +284,7 @@ def renew(
     if_expiring: Annotated[
         bool,
         typer.Option(
-            "--if-expiring", help="Renew only after half of their lifetime; before that, only test the token."
+            "--if-expiring", help="Renew only if less than half of the lifetime is left; else only test the token."
         ),
     ] = False,
     token_file: TokenFile = None,
@@ -338,7 +340,7 @@ def change_keys(
     token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bind an agent's SD-Cards to other keys; by default the earlier ones are revoked.
+    """Get new SD-Cards for other keys; by default the earlier SD-Cards are revoked.
 
     Example: sdcard agents change-keys georoute --registry https://registry.example --key new.jwk --out cards
     """

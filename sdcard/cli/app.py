@@ -45,7 +45,7 @@ def set_out(command: Any) -> Any:
     if example:
         command.epilog = _BEFORE + _broken(example)
     elif hasattr(command, "commands"):
-        command.epilog = f"With an example: sdcard {command.name} COMMAND --help"
+        command.epilog = f"For details and an example, run: sdcard {command.name} COMMAND --help"
     return command
 
 
@@ -157,47 +157,47 @@ JOINED = "an entry point"
 COMMANDS = {
     "demo": (
         JOINED,
-        "Watch the whole story: a registry issues, an agent presents, a verifier checks, six attacks fail. "
+        "Run an example: a registry issues, an agent presents, a Verifier verifies, and six attacks fail. "
         "Example: sdcard demo",
     ),
     "serve": (
         JOINED,
-        "Run the registry. Settings come from SDCARD_… in the environment, else a TOML file; options win. A "
-        "database or key file that is missing is created. Example: SDCARD_ISSUER=https://registry.example "
+        "Run the registry. Settings come from options, else from SDCARD_… in the environment, else from a TOML file. "
+        "A missing database or key file is created. Example: SDCARD_ISSUER=https://registry.example "
         "sdcard serve --port 8080",
     ),
     "register": (
         "agents:register",
-        "Register an agent card and keep the SD-Cards. It waits until the registry is ready. The token comes from "
-        "SDCARD_TOKEN or --token-file. Example: sdcard register card.json --registry http://127.0.0.1:8080 "
+        "Register an agent card, and save the SD-Cards in a folder. Waits until the registry is ready. The token comes "
+        "from SDCARD_TOKEN or --token-file. Example: sdcard register card.json --registry http://127.0.0.1:8080 "
         "--agent-id georoute --key agent.jwk --context public --context internal --out cards",
     ),
     "wait": (
         "discover:wait",
-        "Wait until a registry is ready, for scripts. Exit status 0: ready; 1: it answers, and is not ready in time; "
+        "Wait until a registry is ready, for scripts. Exit status 0: ready; 1: it answers, but is not ready in time; "
         "2: nothing listens there. Example: sdcard wait --registry http://127.0.0.1:8080 --timeout 60",
     ),
     "discover": (
         "discover:discover",
-        "Find agents at a registry. The SD-Card in this context must meet all criteria. The token comes "
+        "Find agents at a registry. An agent's SD-Card in the context must meet all criteria. The token comes "
         "from SDCARD_TOKEN or --token-file. Example: sdcard discover --registry http://127.0.0.1:8080 "
         "--text route",
     ),
     "fetch": (
         "discover:fetch",
-        "Fetch an agent's card from its address or well-known address, and verify it. The host proves "
-        "that it is the agent, if it can. Exit status 0: an SD-Card that its host proved; 1: refused, a card that the "
-        "host did not prove, or a plain card, for which nobody vouches. Example: sdcard "
+        "Fetch an agent's card from its address or well-known address, and verify it. The command asks the host for a "
+        "proof that it is the agent. Exit status 0: an SD-Card that its host proved, or with --unbound a verified one; "
+        "1: refused, an SD-Card without the proof, or a plain card, which nobody signed. Example: sdcard "
         "fetch https://agent.example --trust trust.json --status",
     ),
     "inspect": (
         "verify:inspect",
-        "Show what an SD-Card or presentation says. Nothing is verified: no signature, no time, no trust. "
+        "Decode an SD-Card or presentation. Nothing is verified: no signature, no time, no trust. "
         "Example: sdcard inspect public.sd-card",
     ),
     "present": (
         "verify:present_card",
-        "Present an SD-Card with key binding. Without --path and --context it shows everything in the SD-Card. "
+        "Present an SD-Card: choose its parts, and sign with the agent's key. By default all parts are shown. "
         "Example: sdcard present "
         "public.sd-card --key agent.jwk --trust trust.json --audience https://them.example --nonce "
         "n-0S6_WzA2Mj --path skills.0",
@@ -211,7 +211,7 @@ COMMANDS = {
     "linkability": (
         "policy:linkability",
         "List the values that link SD-Cards or presentations, and say which are avoidable. Nothing is "
-        "verified, and no value is shown. Exit status 0: nothing avoidable links them; 1: something does, "
+        "verified, and no value is shown. Exit status 0: no avoidable value links them; 1: a value does, "
         "or a text was refused; 2: misuse. Example: sdcard linkability cards/public-0.sd-card "
         "cards/public-1.sd-card",
     ),
@@ -238,17 +238,17 @@ COMMANDS = {
     ),
     "agents": ("agents:app", "Manage agents at a registry. The token comes from SDCARD_TOKEN or --token-file."),
     "card": ("card:app", "Check, convert and sign agent cards; make ids for them."),
-    "policy": ("policy:app", "Check disclosure policies, and see what they would show of a card."),
+    "policy": ("policy:app", "Check disclosure policies, and show their effect on a card."),
     "keys": ("keys:app", "Make keys in files; manage the registry's own keys, in its database."),
     "trust": ("keys:trust_app", "Sign a list of trusted Issuers, or show one."),
     "log": ("log:app", "Monitor a transparency log, or run a witness of logs."),
     "token": (JOINED, "Make, list and withdraw the registry's bearer tokens, in its database."),
     "audit": (JOINED, "Verify and export the audit chain in the registry's database; make checkpoints."),
-    "vectors": ("vectors:app", "Run test vectors through our own code."),
-    "conformance": ("conformance:app", "Play attacker against a deployment that you may test."),
+    "vectors": ("vectors:app", "Run the test vectors."),
+    "conformance": ("conformance:app", "Test a deployment with attacks, with the permission of its operator."),
     "config": (JOINED, "Show the registry's settings and their sources."),
-    "db": (JOINED, "Upgrade, look at, and back up the registry's database."),
-    "registry": (JOINED, "Bring many agents into the registry's database."),
+    "db": (JOINED, "Upgrade, inspect, back up and move the registry's database."),
+    "registry": (JOINED, "Import many agents into the registry's database."),
     "grants": (JOINED, "Permit delegations between agents, in the registry's database."),
     "approvals": (JOINED, "Approve or deny delegations that wait for a person, in the registry's database."),
     "reviews": (JOINED, "Approve or reject registrations that wait for a person, in the registry's database."),
@@ -256,7 +256,7 @@ COMMANDS = {
 """Name → module and attribute, and help. A module is imported when its command is called."""
 
 SECTIONS = {
-    "Begin": ("demo",),
+    "Start": ("demo",),
     "Agents: register and manage them at a registry, over HTTP": (
         *("register", "agents", "revoke", "suspend", "reinstate", "wait"),
     ),
@@ -324,8 +324,8 @@ app = typer.Typer(
     cls=_Commands,
     callback=_root,
     help="Agent Cards with selective disclosure: issue, present and verify SD-Cards (RFC 9901).",
-    epilog="With an example: sdcard COMMAND --help. SDCARD_REGISTRY and a client profile, ~/.config/sdcard/client.toml "
-    "or SDCARD_CLIENT, hold options that you repeat.",
+    epilog="For details and an example, run: sdcard COMMAND --help. To avoid repeated options, set SDCARD_REGISTRY, or "
+    "write ~/.config/sdcard/client.toml (SDCARD_CLIENT names another file).",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from sdcard.advice import ADVICE
 from sdcard.cards.a2a.signatures import NOBODY, CardSigners, prepare_card_signature
 from sdcard.cards.agentcard.shared import compare_with_source
 from sdcard.cards.converting import TARGETS, convert_card
@@ -173,6 +174,8 @@ def _show(source: str, examination: Examination) -> None:
     out.print(Text.assemble(cell(source, "bold"), ": ", verdict, f", {printable(kind)}"))
     for finding in examination.findings:
         out.print(_finding(finding))
+    if not examination.kind and examination.findings:
+        out.print(Text(ADVICE[examination.findings[0].rule], style="dim"))
 
 
 def _finding(finding: Finding) -> Text:

@@ -239,9 +239,11 @@ def fetch(
     status: FetchStatus = False,
     status_unchecked: StatusUnchecked = None,
     network: Networks = None,
-    token_file: Annotated[Path | None, typer.Option(help="A file with a bearer token for the agent.")] = None,
+    token_file: Annotated[Path | None, typer.Option(help="A file with a bearer token that the agent accepts.")] = None,
     out: Annotated[Path | None, typer.Option(help="Save the SD-Card in this file.")] = None,
-    challenge: Annotated[bool, typer.Option("--challenge", help="Refuse a card that its host does not prove.")] = False,
+    challenge: Annotated[
+        bool, typer.Option("--challenge", help="Demand the proof: refuse a card that its host does not prove.")
+    ] = False,
     audience: Annotated[
         str, typer.Option(help="The client's name: the value of `aud` in the agent's proof.")
     ] = "urn:sd-card:fetch",
@@ -312,7 +314,7 @@ def _fetch_show(found: "FetchedCard") -> None:
     elif not isinstance(found.card, Card):
         show_card(found.card.card, str(found.card).capitalize())
     else:
-        show_members("A plain card: nobody vouches for it", found.card.document)
+        show_members("A plain card: nobody signed it", found.card.document)
     out.print(cell(f"From {found.url}"))
     for finding in found.findings:
         out.print(cell(f"{finding.level}: {finding.rule} at {finding.where}: {finding.rule.sentence} {finding.hint}"))

@@ -177,7 +177,9 @@ def read_trust(file: Path, signer: Path | None, now: Instant) -> TrustedIssuers:
             raise Misuse(f"{file} is a signed trust list: give the key of its signer with --trust-signer FILE")
         issuers = parse_trusted_issuers(data)
     elif text.startswith("{"):
-        raise Misuse(f"{file} is not signed: omit --trust-signer to trust the unsigned file")
+        raise Misuse(
+            f"{file} is not signed, and --trust-signer accepts only signed lists: `sdcard trust sign` makes one"
+        )
     else:
         from sdcard.io.key_files import load_key_set
 

@@ -44,7 +44,11 @@ complete_contexts = completing(DEFAULT_POLICY.contexts)
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 ProfileName: TypeAlias = Annotated[
     str,
-    typer.Option("--profile", autocompletion=completing(PROFILES), help="Which draft: " + " or ".join(PROFILES) + "."),
+    typer.Option(
+        "--profile",
+        autocompletion=completing(PROFILES),
+        help="The format of SD-Cards, by its draft: " + " or ".join(PROFILES) + ".",
+    ),
 ]
 RequireCheck: TypeAlias = Annotated[
     list[str] | None,
@@ -60,7 +64,7 @@ RequireSpiffeId: TypeAlias = Annotated[
     typer.Option(
         "--require-spiffe-id",
         metavar="ID",
-        help="A SPIFFE ID that the card must show, or with a last slash one beneath (repeatable: one of them).",
+        help="A SPIFFE ID that the card must show. With a slash at its end, any beneath it (repeatable: one of them).",
     ),
 ]
 PolicyFile: TypeAlias = Annotated[
@@ -81,30 +85,32 @@ RegistryAddress: TypeAlias = Annotated[
 Timeout: TypeAlias = Annotated[
     float, typer.Option("--timeout", min=0, max=3600, help="How long to wait for the registry, in seconds.")
 ]
-Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
+Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 TokenFile: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--token-file", help="A file with the token; SDCARD_TOKEN_KEY names the key that it is bound to."),
+    typer.Option(
+        "--token-file", help="A file with the token. If it is bound to a key, SDCARD_TOKEN_KEY names the key's file."
+    ),
 ]
 IssuerName: TypeAlias = Annotated[
-    str | None, typer.Option("--issuer", help="The registry's `iss`, if it is not its address.")
+    str | None, typer.Option("--issuer", help="The registry's name, `iss`, if it differs from the address.")
 ]
 SearchContext: TypeAlias = Annotated[
     str,
     typer.Option(
-        "--context", autocompletion=complete_contexts, help="The context to search, which the token must permit."
+        "--context", autocompletion=complete_contexts, help="The context to search. The token must permit it."
     ),
 ]
 KeyFiles: TypeAlias = Annotated[
     list[Path], typer.Option("--key", help="A file with a private JWK of the agent, which is not sent (repeatable).")
 ]
-OutDirectory: TypeAlias = Annotated[Path, typer.Option("--out", help="A directory for the SD-Cards and trust.json.")]
+OutDirectory: TypeAlias = Annotated[Path, typer.Option("--out", help="The folder for the SD-Cards and trust.json.")]
 Supersedes: TypeAlias = Annotated[
     str,
     typer.Option(
         "--supersedes",
         autocompletion=completing(("revoke", "run_out")),
-        help="Revoke earlier SD-Cards, or let them run out: revoke or run_out.",
+        help="revoke: revoke earlier SD-Cards; run_out: let them expire.",
     ),
 ]
 

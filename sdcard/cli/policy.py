@@ -101,12 +101,14 @@ def explain(
     context: Annotated[
         list[str] | None, typer.Option(autocompletion=complete_contexts, help="Only this context (repeatable).")
     ] = None,
-    partner: Annotated[str | None, typer.Option(help="The partner that the context federation is for.")] = None,
+    partner: Annotated[
+        str | None, typer.Option(help="For the context federation: show what this partner may see.")
+    ] = None,
     now: Now = None,
     profile: ProfileName = "sd-card",
     as_json: AsJson = False,
 ) -> None:
-    """Draw a card as a tree, with what each context shows of it.
+    """Draw a card as a tree; a column for each context marks the parts that it shows.
 
     Example: sdcard policy explain agent-card.json
     """

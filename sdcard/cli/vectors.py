@@ -30,7 +30,7 @@ def check(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run every vector beneath the directories.
+    """Run every vector in these folders.
 
     Exit status 0: all as expected; 1: a vector fails, or a file is no vector; 2: there are no vectors.
 

@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from sdcard.io.published_keys import IssuerKeys
 
 LogPolicyFile: TypeAlias = Annotated[
-    str | None, typer.Option(help="Demand a proof that a transparency log of this policy has the SD-Card.")
+    str | None, typer.Option(help="A file with a log policy: demand a proof that one of its logs has the SD-Card.")
 ]
 LogProofFile: TypeAlias = Annotated[
     str | None, typer.Option(help="A file with a proof that a transparency log has the SD-Card.")
@@ -146,7 +146,9 @@ def command(
     trust_signer: TrustSigner = None,
     refresh: Refresh = False,
     audience: Annotated[str | None, typer.Option(help="The Verifier's own name: the expected `aud`.")] = None,
-    nonce: Annotated[str | None, typer.Option(help="The nonce that the Verifier sent. Accept each nonce once.")] = None,
+    nonce: Annotated[
+        str | None, typer.Option(help="The nonce that the Verifier sent. It is not recorded: use each nonce once.")
+    ] = None,
     unbound: Annotated[
         str | None, typer.Option(metavar="REASON", help="Expect no key binding, for this reason.")
     ] = None,
@@ -161,7 +163,7 @@ def command(
     require_spiffe_id: RequireSpiffeId = None,
     profile: ProfileName = "sd-card",
     explained: Annotated[
-        bool, typer.Option("--explain", help="Show every rule with its outcome, and what was compared.")
+        bool, typer.Option("--explain", help="Show every rule with its outcome, and the compared values.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -322,14 +324,22 @@ def present_card(
     trust: TrustFile,
     audience: Annotated[str, typer.Option(help="The Verifier's own name: the value of `aud`.")],
     trust_signer: TrustSigner = None,
-    nonce: Annotated[str | None, typer.Option(help="The Verifier's nonce; by default a new one.")] = None,
+    nonce: Annotated[
+        str | None,
+        typer.Option(help="The nonce that the Verifier sent. Without it, a random one: most Verifiers refuse that."),
+    ] = None,
     context: Annotated[
-        str | None, typer.Option(autocompletion=complete_contexts, help="Show what this context discloses.")
+        str | None,
+        typer.Option(
+            autocompletion=complete_contexts, help="Show only the claims that the policy shows in this context."
+        ),
     ] = None,
     policy: PolicyFile = None,
     path: Annotated[list[str] | None, typer.Option(help="Show this claim, such as skills.0 (repeatable).")] = None,
     log_proof: LogProofFile = None,
-    interaction_id: Annotated[str | None, typer.Option(help="The interaction that this belongs to.")] = None,
+    interaction_id: Annotated[
+        str | None, typer.Option(help="The id of the interaction that the presentation belongs to.")
+    ] = None,
     now: Now = None,
     coarse: Annotated[
         int,

@@ -147,7 +147,11 @@ def load_key_set(path: Path) -> KeySet[PublicKey]:
     """
     document = _read_public(path)
     if not isinstance(document.get("keys"), list):
-        raise Refused(Rule.KEY_MALFORMED, _WHERE.within("keys"), "A JWKS is an object with an array `keys`.")
+        raise Refused(
+            Rule.KEY_MALFORMED,
+            _WHERE.within("keys"),
+            "A JWKS is an object with an array `keys`: `sdcard keys public FILE` prints one.",
+        )
     return read_key_set(document, _WHERE, parse_public_jwk, rule=Rule.KEY_MALFORMED)
 
 

@@ -187,7 +187,7 @@ def test_a_group_without_a_command_shows_its_commands(words: tuple[str, ...], sd
 
     assert (ran.status, ran.out) == (2, "")
     assert ran.err.splitlines()[0].split() == ["Usage:", "sdcard", *words, "[OPTIONS]", "COMMAND", "[ARGS]..."]
-    assert "With an example: sdcard" in ran.err
+    assert "For details and an example, run: sdcard" in ran.err
 
 
 def test_who_calls_a_command_wrongly_is_led_to_its_help(sdcard: Sdcard) -> None:

@@ -285,7 +285,7 @@ def test_a_plain_card_is_shown_and_is_no_success(sdcard: Sdcard, registered: Ran
         assert ran.json["findings"][0]["rule"] == "fetched.unsigned"
         shown = sdcard("fetch", server.url(), *TRUST, *HERE, "--status", "--out", "kept.sd-card")
         assert (shown.status, Path("kept.sd-card").exists()) == (1, False)
-        assert "nobody vouches for it" in shown.out
+        assert "nobody signed it" in shown.out
 
 
 def test_a_token_goes_to_the_agent_and_nowhere_into_what_is_printed(sdcard: Sdcard, agent: RawServer) -> None:

@@ -25,13 +25,16 @@ Row = tuple[int, str]
 
 ALONE: dict[str, Row] = {
     # documents that are broken, empty, or of another kind
-    "card check cut.json": (1, "a comma or a closing bracket is expected | Line 2, column 2 | cut.json: not valid"),
+    "card check cut.json": (
+        1,
+        "a comma or a closing bracket is expected | Line 2, column 2 | any JSON editor shows it",
+    ),
     "card check empty": (1, "It is empty. | empty | An agent card is expected here."),
     "inspect empty": (1, "It is empty. | presentation | `sdcard register` and `sdcard present` write them"),
     "inspect -": (1, "It is empty. | standard input | An SD-Card or a presentation is expected here."),
     "policy check empty": (1, "It is empty. | empty | A disclosure policy is expected here."),
     f"verify shown --trust empty {CHALLENGE} --status": (1, "It is empty. | trust | trust.json"),
-    "card check broken.yaml": (1, "breaks in line 3 | broken.yaml | error"),
+    "card check broken.yaml": (1, "breaks in line 3 | broken.yaml | Correct the document at this place"),
     "card check skils.json": (0, "card.member-unknown | card/skils | Did you mean skills?"),
     "card check nowhere.json": (2, "No such file | nowhere.json | `ls .` lists the files"),
     "card check georout.json": (2, "No such file | georout.json | did you mean georoute.json?"),
@@ -150,7 +153,10 @@ ALONE: dict[str, Row] = {
     ),
     f"present shown --key - --trust trust.json {CHALLENGE}": (2, "`-` is no file | --key | give the name of a file"),
     "trust show -": (2, "`-` is no file | FILE | give the name of a file"),
-    "trust show trust.json --trust-signer a.jwk": (2, "is not signed | trust.json | omit --trust-signer"),
+    "trust show trust.json --trust-signer a.jwk": (
+        2,
+        "is not signed | trust.json | accepts only signed lists | `sdcard trust sign` makes one",
+    ),
     # decisions that are left out, and options without a value
     f"verify shown --trust trust.json {CHALLENGE}": (2, "decide about the status | --status | --status-unchecked"),
     "verify shown --trust trust.json --status": (2, "give --audience and --nonce | --nonce | --unbound REASON"),
@@ -236,7 +242,7 @@ AT_A_REGISTRY: dict[str, Row] = {
     ),
     "present cards/public.sd-card --key other.jwk --trust trust.json --audience x": (
         1,
-        "cnf.other-key | issuer-jwt/cnf/jwk | `sdcard agents change-keys` binds others",
+        "cnf.other-key | issuer-jwt/cnf/jwk | bind the agent to this one: `sdcard agents change-keys`",
     ),
     "register georoute.json --registry REGISTRY/api --agent-id m --key m.jwk --context public --out m": (
         1,
@@ -270,8 +276,11 @@ AT_A_REGISTRY: dict[str, Row] = {
         "the registry is not http://localhost | its Issuer | --issuer",
     ),
     "agents list --registry REGISTRY --token-file badtoken": (1, "token.invalid | request | `sdcard token create`"),
-    "agents show nobody --registry REGISTRY": (1, "agent.unknown | agent | `sdcard agents list` shows those"),
-    "agents show agent:nobody --registry REGISTRY": (1, "agent.unknown | agent | `sdcard agents list` shows those"),
+    "agents show nobody --registry REGISTRY": (1, "agent.unknown | agent | `sdcard agents list` shows the agents"),
+    "agents show agent:nobody --registry REGISTRY": (
+        1,
+        "agent.unknown | agent | `sdcard agents list` shows the agents",
+    ),
     "agents list --registry TLS": (2, "TLS failed | cannot be reached | write http:// in its address"),
     "present cards/internal.sd-card --key agent.jwk --trust trust.json --audience x --path provider.9": (
         1,
