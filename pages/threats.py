@@ -50,7 +50,7 @@ class Threat:
 
 
 BOUNDS = "Resource limits"
-"""A part with a table of another kind: ``tests/test_bounds.py`` reads it."""
+"""A part with a table of another kind: ``tests/house/test_bounds.py`` reads it."""
 
 
 def threats() -> Iterator[Threat]:

@@ -9,8 +9,9 @@ from typing import NoReturn
 
 import pytest
 
-GROUPS = ("postgresql", "browser", "foreign", "servers", "slow", "cluster")
+GROUPS = ("house", "postgresql", "browser", "foreign", "servers", "slow", "cluster")
 _FOLDERS = {
+    "tests/house/": "house",
     "tests/browser/": "browser",
     "tests/external/": "foreign",
     "tests/runtimes/": "foreign",

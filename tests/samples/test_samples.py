@@ -65,7 +65,7 @@ NOT_RUN = {
         "installs frameworks; tests/external/test_agent_frameworks.py runs both programs",
     ("docs/agent-frameworks.md", '{"ask_the_planner":"The bridge is closed. Take the ring road."}'):
         "tests/external/test_agent_frameworks.py compares it",
-    ("docs/mcp.md", "{"): "needs a host of MCP; tests/test_mcp_page.py starts the server with it",
+    ("docs/mcp.md", "{"): "needs a host of MCP; tests/house/test_mcp_page.py starts the server with it",
 }  # fmt: skip
 """(page, first line) → why it is not run."""
 

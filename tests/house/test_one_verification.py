@@ -14,7 +14,7 @@ from sdcard import Answering, Challenge, Expectations, TrustedIssuers, Unchecked
 from sdcard.jose.keys import public_key
 from tests.shared import ROOT
 from tests.sources import name_of, pure, tree
-from tests.test_bounds import places
+from tests.house.test_bounds import places
 
 PURE = pure()
 

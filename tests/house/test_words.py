@@ -39,7 +39,7 @@ CLAUSE = re.compile(
 CODE = ("sdcard", "issuer_service", "inspector", "pages", "benchmarks", "examples", "vectors", "fuzz")
 NOT_YET = ()
 """Packages that are still to be mended; empty is the aim."""
-GENERATED = {"docs/cli.md", "docs/conformance.md", "docs/http.md", "docs/rules.md", "tests/test_words.py"}
+GENERATED = {"docs/cli.md", "docs/conformance.md", "docs/http.md", "docs/rules.md", "tests/house/test_words.py"}
 """Their sources are checked; and the list of phrases itself."""
 
 

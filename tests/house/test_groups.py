@@ -68,6 +68,7 @@ class Item:
     ("item", "expected"),
     [
         (Item("tests/sdcard/test_holder.py::test_x"), set()),
+        (Item("tests/house/test_words.py::test_x"), {"house"}),
         (Item("tests/browser/test_page.py::test_x"), {"browser"}),
         (Item("tests/external/test_peers.py::test_x"), {"foreign"}),
         (Item("tests/external/test_rfc9901_vectors.py::test_x"), set()),
