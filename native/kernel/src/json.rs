@@ -6,6 +6,8 @@ use std::ops::Range;
 
 /// Arrays and objects in one text: Python accepts no fewer.
 const MOST_CONTAINERS: usize = 32_768;
+/// Digits of a number with a fraction. With more, two texts can be equally near to it, and writers choose differently.
+const MOST_DIGITS: usize = 15;
 /// Names that are compared one by one.
 const FEW: usize = 12;
 /// From this length on, a string is looked through in strides.
@@ -342,7 +344,9 @@ impl Reader<'_> {
         self.at += end;
         if literal.contains('.') {
             let number: f64 = literal.parse().ok()?;
-            return (format!("{number:?}") == literal && !literal.contains('e')).then_some(Node::Float(number));
+            let digits = literal.bytes().filter(u8::is_ascii_digit).count();
+            let is_written_so = digits <= MOST_DIGITS && !literal.contains('e') && format!("{number:?}") == literal;
+            return is_written_so.then_some(Node::Float(number));
         }
         let number: i64 = literal.parse().ok()?;
         let digits = literal.strip_prefix('-').unwrap_or(literal);

@@ -47,6 +47,7 @@ fn json_is_read_as_it_is_written_or_declined() {
         "0.5",
         "-0.0",
         "1.0",
+        "90071992547409.5",
         r#"{"a":1,"b":{"a":2}}"#,
         r#""\u00e9\ud83d\ude00\n\/""#,
         r#""é😀""#,
@@ -71,6 +72,7 @@ fn json_is_read_as_it_is_written_or_declined() {
         "1.",
         ".5",
         "0.50",
+        "900719925474091.3", // as near to its number as 900719925474091.2
         "1e5",
         "1.0E5",
         "NaN",
