@@ -388,6 +388,7 @@ def test_what_another_owner_has_is_answered_like_what_does_not_exist_and_nothing
 EXCEPTIONS = [(route, number) for route, probes in PROBES.items() for number, one in enumerate(probes) if one.why]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("route", "number"), EXCEPTIONS, ids=str)
 def test_what_may_tell_is_listed_with_a_reason_and_tells(scene: Scene, route: Route, number: int) -> None:
     none, theirs = compared(scene, PROBES[route][number])

@@ -282,6 +282,7 @@ def test_a_large_batch_leaves_others_alone(tmp_path: Path) -> None:
     assert median(latencies) < 0.5
 
 
+@pytest.mark.slow
 def test_the_registry_tells_when_it_listens(tmp_path: Path) -> None:
     port = free_port()
     environment = served_environment(tmp_path, port)
@@ -364,6 +365,7 @@ def serving_tls(authority: trustme.CA, folder: Path) -> Iterator[int]:
             stop(server)
 
 
+@pytest.mark.slow
 def test_a_verifier_that_lists_the_registry_has_its_keys_from_it(authority: trustme.CA, tmp_path: Path) -> None:
     with serving_tls(authority, tmp_path) as port:
         issuer = f"https://127.0.0.1:{port}"
@@ -481,6 +483,7 @@ def agents(folder: Path) -> set[str]:
         return {row[0] for row in connection.execute("SELECT agent_id FROM agents")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
 def test_an_idle_registry_stops_at_once(tmp_path: Path, told: signal.Signals) -> None:
     with served(tmp_path) as (_, server):
@@ -495,6 +498,7 @@ def test_an_idle_registry_stops_at_once(tmp_path: Path, told: signal.Signals) ->
     assert list(tmp_path.glob("served.sqlite-*")) == []
 
 
+@pytest.mark.slow
 def test_a_registration_under_way_is_finished_and_acknowledged(tmp_path: Path) -> None:
     body = json.dumps(request()).encode()
     with served(tmp_path) as (address, server):
