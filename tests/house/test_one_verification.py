@@ -12,9 +12,9 @@ from benchmarks import work as work_card
 from benchmarks.work import make_work
 from sdcard import Answering, Challenge, Expectations, TrustedIssuers, Unchecked, verify_presentation
 from sdcard.jose.keys import public_key
+from tests.house.test_bounds import places
 from tests.shared import ROOT
 from tests.sources import name_of, pure, tree
-from tests.house.test_bounds import places
 
 PURE = pure()
 
