@@ -6,34 +6,46 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+import pytest
 from playwright.sync_api import Browser, Page
 
-from pages.site import SITE
+from pages.site import FOLDERS, SITE
+from tests.built import built
 from tests.external.node_peers import installed
 from tests.shared import ROOT
 
-OUT = SITE / "out"
 RULES = "['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']"
 OF_SCREENS = "['color-contrast', 'target-size', 'scrollable-region-focusable', 'link-in-text-block']"
 """Rules whose outcome depends on colours and widths. The others are asked on the first screen."""
-SCREENS: list[tuple[int, Literal["light", "dark"]]] = [(360, "light"), (1280, "dark"), (2200, "light")]
+SCREENS = [(360, "light", RULES), (1280, "dark", OF_SCREENS), (2200, "light", OF_SCREENS)]
 
 
-def test_the_site_is_accessible_silent_and_searched_from_disk(browser: Browser) -> None:
-    """Each page on each screen. One test, because the site is built into one folder."""
-    subprocess.run(
-        ["uv", "run", "--quiet", "--isolated", "--group", "docs", "python", "-m", "pages.site"], cwd=ROOT, check=True
-    )
-    files = sorted(set(OUT.rglob("*.html")) - {OUT / "404.html"})  # which names its files for a server
+def site() -> Path:
+    """Build the site once for all screens."""
+    inside = [one for folder in (*FOLDERS, "pages", "sdcard") for one in (ROOT / folder).rglob("*") if one.is_file()]
+    made_of = [one for one in inside if not {"__pycache__", "node_modules"} & {*one.parts}]
+    return built("site", sorted([*made_of, *ROOT.glob("*.md"), ROOT / "zensical.toml", ROOT / "uv.lock"]), build_site)
+
+
+def build_site(folder: Path) -> None:
+    command = ["uv", "run", "--quiet", "--isolated", "--group", "docs", "python", "-m", "pages.site"]
+    subprocess.run(command, cwd=ROOT, check=True)
+    (SITE / "out").rename(folder / "out")
+
+
+@pytest.mark.parametrize(("width", "scheme", "rules"), SCREENS)
+def test_the_site_is_accessible_silent_and_searched_from_disk(
+    browser: Browser, width: int, scheme: Literal["light", "dark"], rules: str
+) -> None:
+    """Each page, on a screen of this width."""
+    out = site() / "out"
+    files = sorted(set(out.rglob("*.html")) - {out / "404.html"})  # which names its files for a server
     complaints: list[str] = []
-    problems: list[tuple[str, str, str]] = []
-    for number, (width, scheme) in enumerate(SCREENS):
-        with browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme) as context:
-            page = listen(context.new_page(), complaints)
-            for file in files:
-                problems += problems_of(page, file, width, OF_SCREENS if number else RULES)
-            problems += fading(page, files[number], width)
-            search(page, files[number])
+    with browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme) as context:
+        page = listen(context.new_page(), complaints)
+        problems = [problem for file in files for problem in problems_of(page, file, width, rules)]
+        problems += fading(page, files[0], width)
+        search(page, files[0])
     assert len(files) > 90
     assert problems == []
     assert complaints == []
