@@ -29,6 +29,7 @@ from issuer_service.db.retention import delete_ended
 from issuer_service.delegation import endpoints as delegation
 from issuer_service.discovery import endpoints as discovery
 from issuer_service.discovery.endpoints import DiscoveryRequest
+from issuer_service.discovery.replica import BEAT_SECONDS
 from issuer_service.monitoring import places
 from issuer_service.rate_limit import RateLimited
 from issuer_service.request_context import Refusals, RequestContexts, is_limited, request_context_of
@@ -134,10 +135,13 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             repeating("deletion of ended rows", deleting(container), _DELETING_SECONDS, at_end=False),
             _checking(container),
             _growing(container),
+            _beating(container),
         ):
             yield
     finally:
         await container.database.close()
+        if container.replica is not None:
+            await container.replica.database.close()
 
 
 def deleting(container: Container) -> Callable[[], Awaitable[object]]:
@@ -159,6 +163,14 @@ def _growing(container: Container) -> AbstractAsyncContextManager[None]:
         return contextlib.nullcontext()
     work = growing(container, container.log)
     return repeating("batch of the transparency log", work, container.log.seconds / _LOOKS_PER_BATCH, at_end=False)
+
+
+def _beating(container: Container) -> AbstractAsyncContextManager[None]:
+    """Keep the heartbeat while the block lasts, where there is a replica."""
+    if container.replica is None:
+        return contextlib.nullcontext()
+    work = partial(container.replica.keep, container.database, container.clock)
+    return repeating("heartbeat", work, BEAT_SECONDS, at_end=False)
 
 
 @asynccontextmanager

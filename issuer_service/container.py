@@ -17,10 +17,12 @@ from issuer_service.access import AuthorizationServer, Limit, is_limit
 from issuer_service.agents.repository import USED_NONCES
 from issuer_service.audit.repository import ChainKeys
 from issuer_service.discovery.postings_repository import DiscoverySecret
+from issuer_service.discovery.replica import Replica, open_replica
 from issuer_service.keys.ring import KeyRing, Vault
 from issuer_service.monitoring import Metrics, Readiness
 from issuer_service.rate_limit import ConcurrencyLimit, FairSemaphore, Network, RateLimits
 from issuer_service.settings import ProofPolicy, Settings, SubjectPer
+from issuer_service.status.records import PublishedList
 from issuer_service.tokens import dpop_server
 from issuer_service.transparency.terms import LogTerms, read_log_terms
 from sdcard.bound_tokens import DpopServer
@@ -102,7 +104,7 @@ class StatusPublishing:
     ttl: int = 300
     lifetime: int = 86_400
     period: int = 60
-    tokens: OrderedDict[str, "PublishedList"] = field(default_factory=OrderedDict, repr=False)
+    tokens: OrderedDict[str, PublishedList] = field(default_factory=OrderedDict, repr=False)
     turn: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     def __post_init__(self) -> None:
@@ -145,25 +147,6 @@ class AuditCheckpoints:
 
     file: Path
     seconds: float = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedList:
-    """A Status List Token with its instant and its signing key.
-
-    ``gzipped`` is the same token, compressed once. Each form has its own ETag (RFC 9110 8.8.3.3).
-    """
-
-    instant: int
-    kid: str
-    token: bytes = field(repr=False)
-    etag: str
-    gzipped: bytes = field(repr=False)
-
-    @property
-    def gzip_etag(self) -> str:
-        """Names the compressed form."""
-        return f'{self.etag[:-1]}-gzip"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +215,7 @@ class Container:
         checks: background checks of agents.
         approval_for: skills whose agents a person has to approve; ``*``: every agent.
         log: how the transparency log is kept; None if this process keeps none.
+        replica: answers public discovery instead of the database; None without one.
         renewing: a lock for the renewal of SD-Cards for discovery.
         shares: limits the concurrent look-ups of a caller.
         verification_cache: verified SD-Cards of this process.
@@ -270,6 +254,7 @@ class Container:
     approval_for: frozenset[str] = frozenset()
     console: bool = False
     log: LogTerms | None = None
+    replica: Replica | None = None
     renewing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
     shares: ConcurrencyLimit = field(default_factory=ConcurrencyLimit, repr=False)
     verification_cache: VerificationCache = field(default_factory=VerificationCache, repr=False)
@@ -327,7 +312,7 @@ def build_container(settings: Settings, vault: Vault) -> Container:
         Refused: ``key.…`` for malformed keys of card signers; every finding about the policy.
         OSError: when a file cannot be read.
     """
-    database, clock = open_database(settings.database_url), SystemClock()
+    database, clock, metrics = open_database(settings.database_url), SystemClock(), Metrics()
     return Container(
         issuer_url=settings.issuer_url,
         keys=KeyRing(database, vault, clock, settings.sign_with),
@@ -360,6 +345,8 @@ def build_container(settings: Settings, vault: Vault) -> Container:
         approval_for=frozenset(settings.approval_for),
         console=settings.console,
         log=read_log_terms(settings),
+        metrics=metrics,
+        replica=open_replica(settings, metrics),
     )
 
 

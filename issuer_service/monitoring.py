@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import sys
 import traceback
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
@@ -158,6 +159,9 @@ class Metrics:
         self._connections = Gauge(
             "sdcard_database_connections", "Connections to the database that are in use.", registry=self.registry
         )
+        self._lag = Gauge(
+            "sdcard_replica_lag_seconds", "Age of the last heartbeat on the replica.", registry=self.registry
+        )
         log = {
             "waiting_leaves": "Leaves of the transparency log that are in no batch yet.",
             "waiting_seconds": "How long the oldest of them has waited.",
@@ -206,6 +210,10 @@ class Metrics:
         """The transparency log has grown so far."""
         for gauge, value in zip(self._log, (waiting, seconds, unpublished), strict=True):
             gauge.set(value)
+
+    def show_lag(self, age: float | None) -> None:
+        """The last heartbeat on the replica is so old; None: it has none."""
+        self._lag.set(math.inf if age is None else age)
 
     def watch_connections(self, in_use: Callable[[], int]) -> None:
         """Read the number of connections at each scrape."""

@@ -3,7 +3,6 @@
 import difflib
 import json
 import os
-import re
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -24,15 +23,13 @@ from sdcard.errors import Misuse
 from sdcard.issuer import DAY
 from sdcard.lenient import lenient_document, parse_toml
 from sdcard.oauth import MOST_ACTORS
-from sdcard.urls import is_loopback
+from sdcard.urls import check_issuer_url, is_loopback
 
 # -- ``Settings``: an operator's choices, read once when a process starts ---------------------------------------------
 
 MOST_PER_MINUTE, MOST_DELEGATION_SECONDS = 10_000_000, 3_600
 MOST_STATUS_TTL, MOST_STATUS_PERIOD, MOST_STATUS_LIFETIME = 43_200, 3_600, 604_800
 DEFAULT_DATABASE = "sqlite:///sdcard.sqlite"
-
-_ORIGIN = re.compile(r"https?://(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::[1-9][0-9]{0,4})?")
 
 
 class ProofPolicy(StrEnum):
@@ -67,6 +64,8 @@ class Settings(BaseSettings):
     Attributes:
         issuer: Public URL of the registry, the value of ``iss``. Default: host and port, on loopback only.
         database_url: SQLAlchemy URL: `sqlite:///FILE` or `postgresql+asyncpg://…`.
+        replica_url: URL of one PostgreSQL standby that answers public discovery and the catalogue. Default: none.
+        replica_seconds: Maximum age of the heartbeat on the replica. Beyond it, the response is 503 ``store.behind``.
         key_encryption_key: Key that encrypts the registry's keys: 32 random bytes in base64url.
         key_encryption_key_file: File with the key-encryption key, mode 0600; created for a new database.
         sign_with: ``kid`` of a key that signs SD-Cards in this process instead of the active one, until it is retired.
@@ -126,6 +125,8 @@ class Settings(BaseSettings):
 
     issuer: str | None = None
     database_url: str = Field(default=DEFAULT_DATABASE, repr=False)
+    replica_url: str | None = Field(default=None, repr=False)
+    replica_seconds: int = Field(default=60, ge=10, le=3_600)
     key_encryption_key: SecretStr | None = None
     key_encryption_key_file: Path = Path("key-encryption.key")
     sign_with: str | None = None
@@ -195,22 +196,6 @@ class Settings(BaseSettings):
     def in_development(self) -> bool:
         """Whether the Issuer's URL is on loopback: only this machine can use it."""
         return is_loopback(urlsplit(self.issuer_url).hostname or "")
-
-
-def check_issuer_url(text: str) -> str:
-    """Check the URL of an Issuer and return it (SD-JWT VC 4.1).
-
-    It has a scheme, a lower-case host and an optional port, because ``iss`` is compared as text. Plain http is for
-    loopback only: without TLS an attacker on the network could replace the published keys.
-
-    Raises:
-        Misuse: for any other URL.
-    """
-    if not _ORIGIN.fullmatch(text):
-        raise Misuse("the issuer is a URL like https://registry.example: no user, path, query, fragment or last slash")
-    if text.startswith("http:") and not is_loopback(urlsplit(text).hostname or ""):
-        raise Misuse("the issuer is an https URL, the public address: add --issuer https://registry.example")
-    return text
 
 
 # -- Sources of settings: options, environment, one TOML file, defaults -----------------------------------------------
@@ -289,7 +274,7 @@ def shown_value(settings: Settings, name: str) -> str:
     value = getattr(settings, name)
     if value is None:
         return ""
-    if name == "database_url":
+    if name in ("database_url", "replica_url"):
         return _without_password(value)
     if is_secret(name):
         return MASK

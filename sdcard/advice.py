@@ -243,6 +243,7 @@ _ADVICE = {
     Rule.TOKEN_LIMIT: "`sdcard token create` makes one with other limits.",
     Rule.STORE_UNAVAILABLE: "SDCARD_DATABASE_URL or --database-url names the database; `sdcard db status` looks at it.",
     Rule.STORE_SLOW: "Ask for fewer results or with more criteria.",
+    Rule.STORE_BEHIND: "Ask at another address of the registry, or later.",
     Rule.AUDIT_RECORD: _CHAIN,
     Rule.AUDIT_CHANGED: _CHAIN,
     Rule.AUDIT_MISSING: _CHAIN,

@@ -342,6 +342,9 @@ class Rule(StrEnum):
     STORE_SLOW = ("store.slow",
                   "This query takes too long; ask for less, or try again later.",
                   "registry, decision 0022", Kind.UNAVAILABLE)
+    STORE_BEHIND = ("store.behind",
+                    "The replica that answers this query is too far behind; try again later.",
+                    "registry, decision 0052", Kind.UNAVAILABLE)
     AUDIT_RECORD = "audit.record-malformed", "An audit record cannot be read.", "audit"
     AUDIT_CHANGED = "audit.record-changed", "An audit record does not match its digest.", "audit"
     AUDIT_MISSING = "audit.record-missing", "An audit record is missing.", "audit"

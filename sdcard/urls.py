@@ -20,6 +20,7 @@ _URL = re.compile(
 """URLs that all parsers read alike: no user, fragment, backslash, or host outside of ASCII."""
 _ODD_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)\.?")
 """A host that the system's resolver treats as an IPv4 address, such as 2130706433 or 127.1."""
+_ORIGIN = re.compile(r"https?://(?P<host>[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::[1-9][0-9]{0,4})?")
 _PORTS = {"https": 443, "http": 80}
 _LOOPBACK_V4, _LOOPBACK_V6 = IPv4Network("127.0.0.0/8"), IPv6Address("::1")
 
@@ -243,3 +244,20 @@ def endpoint_host(url: str) -> str | None:
 def is_domain_name(host: str) -> bool:
     """Whether the host is a DNS name in lower case, without a last dot."""
     return _DOMAIN.fullmatch(host) is not None
+
+
+def check_issuer_url(text: str) -> str:
+    """Check the URL of an Issuer and return it (SD-JWT VC 4.1).
+
+    It has a scheme, a lower-case host and an optional port, because ``iss`` is compared as text. Plain http is for
+    loopback only: without TLS an attacker on the network could replace the published keys.
+
+    Raises:
+        Misuse: for any other URL.
+    """
+    origin = _ORIGIN.fullmatch(text)
+    if origin is None:
+        raise Misuse("the issuer is a URL like https://registry.example: no user, path, query, fragment or last slash")
+    if text.startswith("http:") and not is_loopback(origin["host"].strip("[]")):
+        raise Misuse("the issuer is an https URL, the public address: add --issuer https://registry.example")
+    return text

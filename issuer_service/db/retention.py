@@ -191,6 +191,7 @@ KEPT_OTHERWISE: Mapping[str, str] = {
     "log_leaves": "for ever; the salts until the agent is deleted",
     "log_tiles": "for ever",
     "log_head": "for ever: one row",
+    "heartbeats": "for ever: one row",
     "audit": "for ever",
     "audit_head": "for ever: one row",
 }

@@ -148,6 +148,9 @@ NOT_COMPARED: Mapping[str, Mapping[str, str]] = {
         tables.secrets.c.keys(),
         "positions and terms of discovery are computed with it; another secret finds no agent, and permits nothing",
     ),
+    "heartbeats": dict.fromkeys(
+        tables.heartbeats.c.keys(), "the age of replicas: another time refuses public discovery, or hides a lag"
+    ),
     "agent_checks": dict.fromkeys(
         tables.agent_checks.c.keys(),
         "times and findings of checks: another row delays or repeats a check; what is proved is in domain_proofs",

@@ -75,6 +75,7 @@ batches = Table(
     Column("issued_at", BigInteger, nullable=False, index=True),
 )
 
+_IS_PAIRWISE = text("subject IS NOT NULL")
 cards = Table(
     "cards",
     metadata,
@@ -87,12 +88,7 @@ cards = Table(
     Column("status_index", Integer),
     Column("for_discovery", Boolean, nullable=False, server_default=false()),
     Column("subject", StoredText(64)),
-    Index(
-        "ix_cards_subject",
-        "subject",
-        sqlite_where=text("subject IS NOT NULL"),
-        postgresql_where=text("subject IS NOT NULL"),
-    ),
+    Index("ix_cards_subject", "subject", sqlite_where=_IS_PAIRWISE, postgresql_where=_IS_PAIRWISE),
 )
 """``subject``: the pairwise id in its ``sub``, which identifies its agent; NULL where that is the agent's own id."""
 
@@ -388,8 +384,12 @@ reviews = Table(
     Column("asked_at", BigInteger, nullable=False),
     Column("expires_at", BigInteger, index=True),
 )
-"""Approvals of registrations. ``open_for``: digest of all that it covers, until it ends; ``expires_at``: NULL in force.
-"""
+"""Approvals of registrations. ``open_for``: digest of what it covers, until it ends; no ``expires_at``: in force."""
+
+heartbeats = Table(
+    "heartbeats", metadata, Column("name", StoredText(16), primary_key=True), Column("at", BigInteger, nullable=False)
+)
+"""The last time that the registry wrote, for the age of replicas. One row."""
 
 domain_proofs = Table(
     "domain_proofs",

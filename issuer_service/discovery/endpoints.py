@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
@@ -15,12 +15,12 @@ from issuer_service.agents.schemas import REQUEST, Given, Section, read_section,
 from issuer_service.container import Container
 from issuer_service.discovery import repository
 from issuer_service.discovery.records import (
-    MOST_CHARACTERS,
     START,
     Audience,
     DiscoveryQuery,
     FoundPage,
     FoundRow,
+    bounded,
     open_cursor,
     seal_cursor,
 )
@@ -40,6 +40,7 @@ from sdcard.cards.model import Criterion
 from sdcard.encoding import decode_base64url, encode_base64url, encode_json, parse_json_object
 from sdcard.errors import Finding, Refused
 from sdcard.instants import Instant, Lifetime
+from sdcard.io.database import Database
 from sdcard.issuer import issuing_step
 from sdcard.limits import MOST_RESULTS
 from sdcard.paths import Place
@@ -203,12 +204,13 @@ async def _results(
     container: Container, subject: str, query: DiscoveryQuery, now: Instant
 ) -> tuple[list[tuple[str, str]], int | None]:
     """Return the agents of a page with their SD-Cards, and where to go on."""
-    page = await _fresh_page(container, subject, query, now)
+    page, database = await _fresh_page(container, subject, query, now)
     found = [(row.agent_id, row.sd_card) for row in page.rows if row.sd_card]
     if len(found) != len(page.rows):  # some are long; the others together never are
-        page = _bounded(page)
+        page = bounded(page)
         long = [row.position for row in page.rows if row.sd_card is None]
-        texts = await _read_long(container, subject, long, query.at)
+        async with container.shares.of(subject):
+            texts = await repository.read_cards(database, long, query.at)
         read = [(row.agent_id, row.sd_card) if row.sd_card else texts.get(row.position) for row in page.rows]
         found = [(one[0], one[1]) for one in read if one and one[1]]
     return found, page.more
@@ -241,7 +243,25 @@ def _audience(container: Container, caller: Caller, request: DiscoveryRequest, n
     return Audience(request.context, agreed.partner if agreed else "")
 
 
-async def _fresh_page(container: Container, subject: str, query: DiscoveryQuery, now: Instant) -> FoundPage:
+async def _fresh_page(
+    container: Container, subject: str, query: DiscoveryQuery, now: Instant
+) -> tuple[FoundPage, Database]:
+    """Return a page of valid SD-Cards, and the database that has them.
+
+    A replica answers public queries, unless an SD-Card of the page is due: then the primary does.
+
+    Raises:
+        Refused: ``store.behind`` of the replica; as ``_renewed_page``.
+    """
+    if container.replica is not None and query.audience.context == PUBLIC.name:
+        replica = await container.replica.current(now)
+        page = await _find(container, replica, subject, query)
+        if not _due(page, decided_by(container, await container.keys.current()), now):
+            return page, replica
+    return await _renewed_page(container, subject, query, now), container.database
+
+
+async def _renewed_page(container: Container, subject: str, query: DiscoveryQuery, now: Instant) -> FoundPage:
     """Renew the SD-Cards of a page that have expired or follow an old policy.
 
     Search terms may change with them. An agent whose SD-Card cannot be renewed is left out.
@@ -249,7 +269,7 @@ async def _fresh_page(container: Container, subject: str, query: DiscoveryQuery,
     Raises:
         Refused: ``signer.unavailable`` or ``store.unavailable``, when no agent of the page is left.
     """
-    page = await _find(container, subject, query)
+    page = await _find(container, container.database, subject, query)
     outage = None
     failed: frozenset[int] = frozenset()
     for _ in range(_ATTEMPTS):
@@ -257,14 +277,14 @@ async def _fresh_page(container: Container, subject: str, query: DiscoveryQuery,
         if {row.position for row in _due(page, decided, now)} <= failed:
             break
         async with container.renewing:
-            page = await _find(container, subject, query)
+            page = await _find(container, container.database, subject, query)
             due = [row.position for row in _due(page, decided, now) if row.position not in failed]
             try:
                 failed |= await renew(container, due, now)
             except Refused as refusal:
                 outage = refusal
                 break
-        page = await _find(container, subject, query)
+        page = await _find(container, container.database, subject, query)
     decided = decided_by(container, await container.keys.current())
     good = tuple(row for row in page.rows if not _is_stale(row, decided, now))
     if page.rows and not good and outage is not None:
@@ -272,18 +292,11 @@ async def _fresh_page(container: Container, subject: str, query: DiscoveryQuery,
     return FoundPage(good, page.more)
 
 
-async def _find(container: Container, subject: str, query: DiscoveryQuery) -> FoundPage:
+async def _find(container: Container, database: Database, subject: str, query: DiscoveryQuery) -> FoundPage:
     async with container.shares.of(subject):
         if not query.terms:
-            return await repository.list_public(container.database, query)
-        return await repository.find_agents(container.database, await container.discovery_secret.current(), query)
-
-
-async def _read_long(
-    container: Container, subject: str, positions: Sequence[int], at: int
-) -> Mapping[int, tuple[str, str]]:
-    async with container.shares.of(subject):
-        return await repository.read_cards(container.database, positions, at)
+            return await repository.list_public(database, query)
+        return await repository.find_agents(database, await container.discovery_secret.current(), query)
 
 
 def _due(page: FoundPage, decided: str, now: Instant) -> list[FoundRow]:
@@ -296,16 +309,6 @@ def _is_stale(row: FoundRow, decided: str, now: Instant) -> bool:
     It is not valid now, or its policy, setting or keys were replaced.
     """
     return row.decided_by != decided or not Lifetime(row.issued_at, row.expires_at).covers(now)
-
-
-def _bounded(page: FoundPage) -> FoundPage:
-    """Cut the page to the size of one response."""
-    total = 0
-    for number, row in enumerate(page.rows):
-        total += row.size
-        if number and total > MOST_CHARACTERS:
-            return FoundPage(page.rows[:number], page.rows[number - 1].position)
-    return page
 
 
 # -- ``POST /agents/discover`` (SD-Card 4.2, 5.3.1) -------------------------------------------------------------------

@@ -108,6 +108,16 @@ class FoundPage(NamedTuple):
     more: int | None
 
 
+def bounded(page: FoundPage) -> FoundPage:
+    """Cut the page to the size of one response."""
+    total = 0
+    for number, row in enumerate(page.rows):
+        total += row.size
+        if number and total > MOST_CHARACTERS:
+            return FoundPage(page.rows[:number], page.rows[number - 1].position)
+    return page
+
+
 @dataclass(frozen=True, slots=True)
 class SourceRow:
     """Source of an agent's SD-Card for an audience."""

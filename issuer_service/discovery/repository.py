@@ -10,6 +10,7 @@ from functools import lru_cache, partial
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    Connection,
     Select,
     bindparam,
     case,
@@ -19,12 +20,14 @@ from sqlalchemy import (
     literal_column,
     null,
     select,
+    text,
     union_all,
 )
 
-from issuer_service.db.tables import LISTED, cards, discovery_cards, discovery_postings
+from issuer_service.db.tables import LISTED, cards, discovery_cards, discovery_postings, heartbeats
 from issuer_service.discovery.postings_repository import hash_terms
 from issuer_service.discovery.records import MOST_CHARACTERS, DiscoveryQuery, FoundPage, FoundRow
+from sdcard.instants import MAX_SKEW
 from sdcard.io.database import Database
 from sdcard.io.lookups import Lookup
 
@@ -185,3 +188,25 @@ _LISTING = Lookup(
     .order_by(discovery_cards.c.position)
     .limit(bindparam("wanted", type_=BigInteger))
 )
+
+# -- The heartbeat, which bounds the lag of a replica ------------------------------------------------------------------
+
+_BEAT = text(
+    "INSERT INTO heartbeats (name, at) VALUES ('registry', :at) ON CONFLICT (name) DO UPDATE SET at = excluded.at "
+    "WHERE heartbeats.at <= excluded.at - :pause OR heartbeats.at > excluded.at + :skew"
+)
+_HEARTBEAT = Lookup(select(heartbeats.c.at))
+
+
+def beat(connection: Connection, at: int, pause: int) -> None:
+    """Write the time, unless another process did within the pause.
+
+    A time that is too far ahead is replaced: a clock was wrong.
+    """
+    connection.execute(_BEAT, {"at": at, "pause": pause, "skew": MAX_SKEW})
+
+
+async def find_heartbeat(database: Database) -> int | None:
+    """Return the last time that this database has; None without one."""
+    found = await database.look_up(_HEARTBEAT)
+    return int(found[0][0]) if found else None

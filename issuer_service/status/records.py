@@ -1,7 +1,7 @@
 """SD-Cards that were issued, and their status entries."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from issuer_service.audit.records import AuditEvent
 from sdcard.issuer import MAX_LIFETIME
@@ -71,3 +71,22 @@ class StatusChangeRow:
     batch_id: str | None
     context: str | None
     interaction_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedList:
+    """A Status List Token with its instant and its signing key.
+
+    ``gzipped`` is the same token, compressed once. Each form has its own ETag (RFC 9110 8.8.3.3).
+    """
+
+    instant: int
+    kid: str
+    token: bytes = field(repr=False)
+    etag: str
+    gzipped: bytes = field(repr=False)
+
+    @property
+    def gzip_etag(self) -> str:
+        """Names the compressed form."""
+        return f'{self.etag[:-1]}-gzip"'

@@ -14,10 +14,10 @@ from issuer_service.agents import lifecycle_repository
 from issuer_service.agents.registration import list_uri
 from issuer_service.agents.schemas import REQUEST, Given, Interaction, Stored, read_section, without_nulls
 from issuer_service.audit.records import AuditEvent
-from issuer_service.container import Container, PublishedList
+from issuer_service.container import Container
 from issuer_service.keys.repository import KeyUse
 from issuer_service.status import repository
-from issuer_service.status.records import STATUS_CHANGES, StatusChangeRow
+from issuer_service.status.records import STATUS_CHANGES, PublishedList, StatusChangeRow
 from issuer_service.status.repository import LIST_SIZE
 from sdcard.encoding import parse_json_object
 from sdcard.errors import Refused

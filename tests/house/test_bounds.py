@@ -137,7 +137,9 @@ TABLES = {
     "remembered": "a row comes with an exchange or a revocation, and leaves with its token",
     **dict.fromkeys(("agent_checks", "domain_proofs"), "a row for each agent: 16 hosts, 16 kB for each, 100 findings"),
     **dict.fromkeys(("log_tiles", "log_head"), "batches of one size at fixed intervals, which the operator chooses"),
-    **dict.fromkeys(("tokens", "grants", "registry_keys", "secrets", "alembic_version"), "the operator's"),
+    **dict.fromkeys(
+        ("tokens", "grants", "registry_keys", "secrets", "alembic_version", "heartbeats"), "the operator's"
+    ),
     **dict.fromkeys(
         ("agents", "holder_keys", "batches", "cards", "status_lists", "status_entries", "delegations", "audit")
         + ("audit_head", "discovery_cards", "discovery_postings", "log_leaves"),

@@ -40,6 +40,7 @@ COLUMNS = {
     "delegations.revoked_at": "that it is there counts, not when",
     "log_leaves.at": "the order of what waits; each is taken when there is room",
     "log_head.batch_at": "one that is far ahead or far behind is followed by a batch at once (is_due)",
+    "heartbeats.at": "one that is too far ahead is replaced, and serves nothing (Replica.current)",
     "audit.at": "shown and asked for; the order of records is their number",
 }
 """Columns that hold instants, with what sees to both ends."""
@@ -87,7 +88,7 @@ COMPARISONS = {
     "issuer_service/agents/checks_repository.py:_due": "one that is too far ahead is past",
     "issuer_service/discovery/repository.py:_good": DOCUMENT,
     "issuer_service/discovery/repository.py:": "texts of rows whose both ends were looked at with the page",
-    "issuer_service/discovery/endpoints.py:_fresh_page": "compares sets, of what _due gives",
+    "issuer_service/discovery/endpoints.py:_renewed_page": "compares sets, of what _due gives",
     "issuer_service/discovery/endpoints.py:_due": "beside _is_stale, which compares both ends",
     "issuer_service/discovery/postings_repository.py:_renew": BOTH,
     "issuer_service/delegation/chain_repository.py:check_decider": "a token, both ends of which the request compared",

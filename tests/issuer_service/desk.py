@@ -68,8 +68,9 @@ on_both_databases = pytest.mark.parametrize("desk", ["sqlite", "postgresql"], in
 HOLDER = key(20)
 TABLES = (
     *("agent_checks", "agents", "answers", "approvals", "audit", "audit_head", "batches", "cards", "delegations"),
-    *("discovery_cards", "discovery_postings", "domain_proofs", "grants", "holder_keys", "log_head", "log_leaves"),
+    *("discovery_cards", "discovery_postings", "domain_proofs", "grants", "heartbeats", "holder_keys", "log_head"),
     *(
+        "log_leaves",
         "log_tiles",
         "registry_keys",
         "remembered",

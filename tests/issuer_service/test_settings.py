@@ -13,13 +13,13 @@ from issuer_service.settings import (
     Settings,
     Source,
     check_fit_to_serve,
-    check_issuer_url,
     is_secret,
     read_configuration,
     shown_value,
 )
 from sdcard import Misuse
 from sdcard.issuer import DAY, MAX_LIFETIME
+from sdcard.urls import check_issuer_url
 
 # -- Settings: allowed values, and values that are refused ------------------------------------------------------------
 
@@ -234,6 +234,7 @@ def test_what_is_shown_holds_no_secret(url: str) -> None:
 def test_what_may_hold_a_secret_is_known() -> None:
     assert [name for name in Settings.model_fields if is_secret(name)] == [
         "database_url",
+        "replica_url",
         "key_encryption_key",
         "pkcs11_pin",
     ]

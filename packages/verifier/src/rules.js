@@ -202,6 +202,7 @@ export const RULES = {
   "token.limit": {"sentence": "The limits of the bearer token do not permit this.", "standard": "registry"},
   "store.unavailable": {"sentence": "The registry cannot reach its database; try again later.", "standard": "registry"},
   "store.slow": {"sentence": "This query takes too long; ask for less, or try again later.", "standard": "registry, decision 0022"},
+  "store.behind": {"sentence": "The replica that answers this query is too far behind; try again later.", "standard": "registry, decision 0052"},
   "audit.record-malformed": {"sentence": "An audit record cannot be read.", "standard": "audit"},
   "audit.record-changed": {"sentence": "An audit record does not match its digest.", "standard": "audit"},
   "audit.record-missing": {"sentence": "An audit record is missing.", "standard": "audit"},

@@ -169,7 +169,7 @@ def test_a_registry_of_version_0_1_goes_on_with_its_chain(
     later = ("ix_batches_issued_at", "ix_cards_expires_at", "ix_discovery_cards_public")
     columns = ("audit DROP COLUMN checks", "audit DROP COLUMN leaf", "audit_head DROP COLUMN log_key")
     query(desk.url, *(f"ALTER TABLE {one}" for one in columns), *(f"DROP INDEX {name}" for name in later))
-    tables = ("agent_checks", "domain_proofs", "reviews", "log_leaves", "log_tiles", "log_head")
+    tables = ("agent_checks", "domain_proofs", "reviews", "log_leaves", "log_tiles", "log_head", "heartbeats")
     query(desk.url, *(f"DROP TABLE {name}" for name in tables))
     query(desk.url, "UPDATE alembic_version SET version_num = 'r0014'")
 

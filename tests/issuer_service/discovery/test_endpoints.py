@@ -17,6 +17,7 @@ from issuer_service.agents.registration import register_agent
 from issuer_service.container import Container
 from issuer_service.db.migrations import upgrade
 from issuer_service.discovery import endpoints as service
+from issuer_service.discovery import records
 from issuer_service.discovery import repository as finding
 from issuer_service.discovery.records import LIFETIME, START, open_cursor, seal_cursor
 from issuer_service.status.service import REINSTATE, REVOKE, SUSPEND, change_statuses
@@ -503,7 +504,7 @@ def test_an_answer_is_bounded_in_size(registry: OpenDesk, monkeypatch: pytest.Mo
         register(registry, "public", agent_id=name(number))
     two = len(registry.look_for(**ROUTE).json()["results"][0]["sd_card"]) * 2 + 20
     for most, expected in (two, [2, 2, 1]), (1, [1] * 5):
-        for module in service, finding:
+        for module in records, finding:
             monkeypatch.setattr(module, "MOST_CHARACTERS", most)
         assert [len(page) for page in pages(registry, 100)] == expected
 

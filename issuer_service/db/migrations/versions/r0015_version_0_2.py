@@ -35,6 +35,12 @@ def upgrade() -> None:
         sa.Column("proved", sa.JSON(), nullable=False),
         sa.PrimaryKeyConstraint("agent_id", name="pk_domain_proofs"),
     )
+    op.create_table(
+        "heartbeats",
+        sa.Column("name", sa.String(16)),
+        sa.Column("at", sa.BigInteger, nullable=False),
+        sa.PrimaryKeyConstraint("name", name="pk_heartbeats"),
+    )
     _create_reviews()
     _create_log()
 
