@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SpiffeIds: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(help="A SPIFFE ID that its cards may have; with a slash at its end, all ids beneath it (repeatable)."),
+    typer.Option(help="A SPIFFE ID that cards may have; with a slash at its end, all ids beneath it (repeatable)."),
 ]
 app = typer.Typer(no_args_is_help=True)
 
@@ -57,7 +57,7 @@ def create(
     context: Annotated[
         list[str] | None,
         typer.Option(
-            autocompletion=complete_contexts, help="A context that it may search (repeatable); by default only public."
+            autocompletion=complete_contexts, help="A context that may be searched (repeatable); by default public."
         ),
     ] = None,
     bind: Annotated[
