@@ -28,7 +28,7 @@ _LATER = "Try again later; the log of the service says more."
 _DPOP = "Make a new DPoP proof for exactly this request, with the key that the access token is bound to."
 _PROVE = "Get a nonce from this registry and prove possession again; `sdcard register` does both."
 _GRANT = "`sdcard grants list` shows what is permitted, and `sdcard grants add` permits more."
-_EXCHANGE = "Begin the chain of exchanges again with a fresh token."
+_EXCHANGE = "Start the chain of exchanges again with a new token."
 _APPROVE = "Request the exchange again, and have a person approve it: `sdcard approvals list`."
 _CHAIN = "Compare with a backup and with checkpoints that are stored elsewhere before you trust this database."
 _LOG = "Ask the Holder for a proof of this SD-Card from a checkpoint that the log's witnesses cosigned."
@@ -127,7 +127,7 @@ _ADVICE = {
     Rule.DPOP_REPLAYED: _DPOP,
     Rule.DPOP_RECORD: "Try again later; the record of used proofs is full or cannot be reached.",
     Rule.ISSUER_UNKNOWN: f"If you trust this Issuer, add it to the trust document. {_TRUST}",
-    Rule.ISSUER_KEY_UNKNOWN: "--refresh asks a trusted Issuer for the keys that it has now.",
+    Rule.ISSUER_KEY_UNKNOWN: "--refresh fetches the current keys of a trusted Issuer.",
     Rule.X5C_FORMAT: _ISSUER,
     Rule.X5C_CHAIN: "Compare the roots in the trust document with the Issuer's, and the dates of its certificates.",
     Rule.X5C_NAME: "The Issuer must use a certificate that names the host of its `iss`.",
@@ -140,7 +140,7 @@ _ADVICE = {
     Rule.STATUS_REVOKED: "Do not rely on it. Its owner registers again: `sdcard register`.",
     Rule.STATUS_SUSPENDED: "Try again when its owner has reinstated it: `sdcard reinstate`.",
     Rule.STATUS_UNAVAILABLE: "Try again later; --network permits a private address, --status-unchecked skips it.",
-    Rule.STATUS_LIST_MALFORMED: "Tell the Issuer; nothing else gives the status.",
+    Rule.STATUS_LIST_MALFORMED: "Tell the Issuer: only a correct list gives the status.",
     Rule.STATUS_LIST_OTHER: "Give the list whose address is in the claim `status`; `sdcard inspect` shows it.",
     Rule.STATUS_LIST_TIME: "Ask for the current list, without a parameter `time`.",
     Rule.LOG_PROOF_MISSING: _LOG,
@@ -154,20 +154,21 @@ _ADVICE = {
     Rule.LOG_CONSISTENCY: _LOG_FAULT,
     Rule.LOG_ROLLED_BACK: _LOG_FAULT,
     Rule.LOG_SPLIT_VIEW: _LOG_FAULT,
-    Rule.LOG_SILENT: "Ask the log's operator; until it goes on, new SD-Cards have no proof.",
+    Rule.LOG_SILENT: "Ask the log's operator. Until the log continues, new SD-Cards have no proof.",
     Rule.LOG_CARD_MISSING: "Fetch the openings again after the next batch. Renew an SD-Card from before the log.",
-    Rule.LOG_LEAF_UNKNOWN: "If it was you, say so with --known. If not, revoke the SD-Cards, and ask the operator.",
+    Rule.LOG_LEAF_UNKNOWN: "If you made this change, confirm it with --known. If not, revoke the SD-Cards, "
+    "and ask the operator.",
     Rule.LOG_CLOCK: "Correct the clock of the witness, or wait until it has caught up.",
     Rule.LOG_SUBMISSION: "Write the body as C2SP tlog-witness says.",
     Rule.LOG_TILE: _LATER,
-    Rule.FETCH_ADDRESS: "Correct the address. --network NETWORK permits one that is not public, such as 127.0.0.1.",
+    Rule.FETCH_ADDRESS: "Correct the address. --network NETWORK permits a private one, such as 127.0.0.1.",
     Rule.FETCH_ABSENT: "Compare the address with the one that the publisher names.",
     Rule.FETCH_FAILED: "Open the address in a browser to see the cause, or try again later.",
     Rule.CARD_FORMAT: "Give an A2A, AgentCard or KNO document; `sdcard card check --format` checks for one.",
     Rule.CARD_MEMBER_MISSING: "Add the member.",
     Rule.CARD_MEMBER_TYPE: _CARD,
     Rule.CARD_MEMBER_VALUE: _CARD,
-    Rule.CARD_MEMBER_UNKNOWN: "Correct the name if it is a mistake; else nothing has to be done.",
+    Rule.CARD_MEMBER_UNKNOWN: "Correct the name if it is a mistake. If not, nothing has to be done.",
     Rule.CARD_AMBIGUOUS: "Remove the members of one of the two readings.",
     Rule.CARD_RESERVED: "Rename the member.",
     Rule.CARD_SIGNATURES: _NOTHING,
@@ -176,7 +177,7 @@ _ADVICE = {
     Rule.CARD_INTERNAL_HOST: "Remove the host, or withhold it with the policy.",
     Rule.CARD_SIGNATURE_VERIFIED: _NOTHING,
     Rule.CARD_SIGNATURE_UNTRUSTED: "If you trust the signer, give its keys: --signers, or SDCARD_CARD_SIGNERS.",
-    Rule.CARD_SIGNATURE_INVALID: "Get the card from its author again; `sdcard card sign` signs a changed one.",
+    Rule.CARD_SIGNATURE_INVALID: "Get the card from its author again; `sdcard card sign` signs a changed card.",
     Rule.CARD_UNSIGNED_MEMBER: "Do not rely on this member.",
     Rule.CARD_UNSIGNABLE: "Convert the card first: `sdcard card convert --to a2a/1.0`.",
     Rule.CARD_LOST: "Keep the original beside the converted card.",
@@ -194,7 +195,7 @@ _ADVICE = {
     Rule.DOMAIN_ABSENT: _PUBLISH,
     Rule.DOMAIN_OTHER: _PUBLISH,
     Rule.DOMAIN_WILDCARD: "Publish the record at the name itself; `sdcard agents domains` prints it.",
-    Rule.DOMAIN_DNS: "Ask the name servers of the host yourself; they or the registry's resolver fail.",
+    Rule.DOMAIN_DNS: "Query the host's name servers yourself: they do not work, or the registry's resolver does not.",
     Rule.CARD_PUBLISHED: "Publish the registered card, or register the published one: `sdcard register`.",
     Rule.CONTEXT_UNKNOWN: "`sdcard policy check` lists the contexts of a policy.",
     Rule.CONTEXT_REPEATED: "Give each context once.",
@@ -230,18 +231,18 @@ _ADVICE = {
     Rule.PROOF_MISSING: _PROVE,
     Rule.PROOF_STALE: _PROVE,
     Rule.PROOF_FROM_FUTURE: _CLOCK,
-    Rule.PROOF_AUDIENCE: "Name this registry in the proof; --issuer says who it is.",
+    Rule.PROOF_AUDIENCE: "Name this registry in the proof; --issuer gives its name.",
     Rule.PROOF_AGENT: "Name the agent of the request in the proof.",
     Rule.PROOF_NONCE: _PROVE,
     Rule.IDEMPOTENCY_REUSED: "Use a new Idempotency-Key for a new request.",
     Rule.IDEMPOTENCY_UNREADABLE: _RENEW,
-    Rule.CURSOR: "Begin again without a cursor.",
+    Rule.CURSOR: "Start again without a cursor.",
     Rule.CARD_DISAGREES: "Send the same name, description and version in the request as in the card.",
-    Rule.TOKEN_MISSING: "Give one in SDCARD_TOKEN or --token-file; `sdcard token create` makes one.",
-    Rule.TOKEN_INVALID: "`sdcard token create` makes one, in the folder, or with the settings, of this registry.",
-    Rule.TOKEN_SCOPE: "`sdcard token create --scope …` makes one that may.",
-    Rule.TOKEN_LIMIT: "`sdcard token create` makes one with other limits.",
-    Rule.STORE_UNAVAILABLE: "SDCARD_DATABASE_URL or --database-url names the database; `sdcard db status` looks at it.",
+    Rule.TOKEN_MISSING: "Give a token in SDCARD_TOKEN or --token-file; `sdcard token create` makes a token.",
+    Rule.TOKEN_INVALID: "Make a new token in the folder or with the settings of this registry: `sdcard token create`.",
+    Rule.TOKEN_SCOPE: "`sdcard token create --scope …` makes a token with another scope.",
+    Rule.TOKEN_LIMIT: "`sdcard token create` makes a token with other limits.",
+    Rule.STORE_UNAVAILABLE: "Check SDCARD_DATABASE_URL or --database-url; `sdcard db status` shows the state.",
     Rule.STORE_SLOW: "Ask for fewer results or with more criteria.",
     Rule.STORE_BEHIND: "Ask at another address of the registry, or later.",
     Rule.AUDIT_RECORD: _CHAIN,
@@ -279,10 +280,10 @@ _ADVICE = {
     Rule.APPROVAL_PENDING: "Ask a person: `sdcard approvals list` has exchanges, `sdcard reviews list` registrations.",
     Rule.APPROVAL_OTHER: _APPROVE,
     Rule.APPROVAL_USED: _APPROVE,
-    Rule.APPROVAL_DENIED: "Ask the person who denied it, or change what was denied.",
+    Rule.APPROVAL_DENIED: "Ask the person who denied it, or send a changed request.",
     Rule.APPROVAL_EXPIRED: _APPROVE,
-    Rule.APPROVAL_DECIDED: "`sdcard approvals list` and `sdcard reviews list` show what waits.",
-    Rule.APPROVAL_SELF: "Ask a person who does not profit from it.",
+    Rule.APPROVAL_DECIDED: "`sdcard approvals list` and `sdcard reviews list` show the pending requests.",
+    Rule.APPROVAL_SELF: "Ask a person who is not a party of it.",
 }
 # fmt: on
 
@@ -301,7 +302,7 @@ _SHOW = "Answer a new challenge, and show this too."
 
 # fmt: off
 _OVER_HTTP = {
-    Rule.LOG_LEAF_UNKNOWN: "If it was not you, revoke the SD-Cards, and ask the operator.",
+    Rule.LOG_LEAF_UNKNOWN: "If you did not make this change, revoke the SD-Cards, and ask the operator.",
     Rule.LIMIT_DISCLOSURES: "Have fewer parts issued or shown: a smaller context, or fewer claims.",
     Rule.KEY_MALFORMED: "Send a public key as JWK (RFC 7517), of a supported algorithm.",
     Rule.KEY_UNSUPPORTED: "Use a key of a supported algorithm, such as ES256.",

@@ -70,7 +70,7 @@ class Rule(StrEnum):
     KEY_MALFORMED = "key.malformed", "The JWK is not a well-formed public key.", "RFC 7517 4, RFC 7518 6.2"
     KEY_UNSUPPORTED = "key.unsupported", "The key's type, curve, use or algorithm is not supported.", "RFC 7517 4"
     KEY_PRIVATE = "key.private", "The JWK contains private members.", "RFC 7800 3.2"
-    KEY_PUBLISHED = "key.published", "The private key is published.", "SD-Card T-19"
+    KEY_PUBLISHED = "key.published", "The private key of this key is published.", "SD-Card T-19"
     KEY_REPEATED = "key.repeated", "The same key was given twice.", "RFC 9901 10.1"
     KEY_BOUND_ELSEWHERE = "key.bound-elsewhere", "The key cannot be bound to this agent.", "registry", Kind.CONFLICT
 
@@ -178,7 +178,7 @@ class Rule(StrEnum):
     TRUST_MALFORMED = "trust.malformed", "The trust document is not well-formed.", "trust"
     TRUST_EXPIRED = "trust.expired", "The trust document has expired.", "trust", Kind.UNAVAILABLE
     TRUST_SIGNER = "trust.signer-unknown", "The trust list is not signed with a pinned key.", "trust"
-    ISSUER_METADATA = ("issuer.metadata-unavailable", "The present keys of the trusted Issuer are unavailable.",
+    ISSUER_METADATA = ("issuer.metadata-unavailable", "The current keys of the trusted Issuer cannot be fetched.",
                        "SD-JWT VC, issuer metadata (VC-13, VC-14)", Kind.UNAVAILABLE)
     VCT = "profile.vct", "The profile does not accept this `vct`.", "SD-Card 3.1"
     STATUS_MALFORMED = "status.malformed", "The `status` claim is not a status list reference.", "Token Status List 6"
@@ -188,7 +188,7 @@ class Rule(StrEnum):
                           "Token Status List 8.3", Kind.UNAVAILABLE)
     STATUS_LIST_MALFORMED = ("status-list.malformed", "The status list is not correctly packed and compressed.",
                              "Token Status List 4")
-    STATUS_LIST_OTHER = ("status-list.other", "It is another status list than the SD-Card refers to.",
+    STATUS_LIST_OTHER = ("status-list.other", "The status list is not the one that the SD-Card refers to.",
                          "Token Status List 8.3")
     STATUS_LIST_TIME = ("status-list.time", "Past versions of a status list are not stored.",
                         "Token Status List 8.4", Kind.UNSUPPORTED)
@@ -257,9 +257,9 @@ class Rule(StrEnum):
     AGENTCARD_COST_FLOOR = ("agentcard.cost-floor", "A cost is not zero, but below 2.854e-21 J (the Landauer limit).",
                             "AgentCard draft-00 2.6.1 (AEV-13)")
     AGENTCARD_SELF_DECLARED = ("agentcard.self-declared",
-                               "An agent's statement about its own standing is no basis for trust.",
+                               "An agent cannot state its own reputation or trust level.",
                                "AgentCard draft-00 8.4 (AEV-21)")
-    AGENTCARD_DIALECT = ("agentcard.dialect", "AgentCard has several dialects, and this one was not taken for granted.",
+    AGENTCARD_DIALECT = ("agentcard.dialect", "AgentCard has several dialects; this card may follow another one.",
                          "AgentCard draft-00 2 (AEV-23)")
     AGENTCARD_FETCHED = ("agentcard.fetched-otherwise",
                          "The endpoint has another scheme than the card's address.",
@@ -267,15 +267,15 @@ class Rule(StrEnum):
     FETCHED_UNBOUND = ("fetched.unbound", "The server is perhaps not the Holder: anyone can copy a published card.",
                        "RFC 9901 9.5")
     FETCHED_UNSIGNED = "fetched.unsigned", "The card is not signed: it is not an SD-Card.", "SD-Card 5.1"
-    FETCHED_ELSEWHERE = ("fetched.elsewhere", "The card names an endpoint at another host than its own.",
+    FETCHED_ELSEWHERE = ("fetched.elsewhere", "The endpoint of the card is at another host than the card.",
                          "SD-Card 5.1")
     DOMAIN_HOST = "domain.host", "Control of this host cannot be proved.", "SD-Card 3.3.1 step 2"
     DOMAIN_PENDING = "domain.pending", "Control of the host was not checked recently.", "SD-Card 3.3.1 step 2"
     DOMAIN_ABSENT = "domain.absent", "The host publishes no proof.", "SD-Card 3.3.1 step 2"
-    DOMAIN_OTHER = ("domain.other", "The host proves something for another registry, owner, host or key.",
+    DOMAIN_OTHER = ("domain.other", "The host's values are for another registry, owner, host or key.",
                     "SD-Card 3.3.1 step 2")
     DOMAIN_WILDCARD = "domain.wildcard", "The proof is in a DNS wildcard, which names no host.", "RFC 4592 2"
-    DOMAIN_DNS = "domain.dns", "The resolver did not answer.", "RFC 1035 4.1.1"
+    DOMAIN_DNS = "domain.dns", "The DNS look-up failed.", "RFC 1035 4.1.1"
     CARD_PUBLISHED = ("card.published-otherwise", "The published card differs from the registered card.",
                       "AgentCard draft-00 4 (AEV-19)")
     CONTEXT_UNKNOWN = "context.unknown", "There is no such disclosure context.", "SD-Card 3.3.1"
@@ -287,7 +287,7 @@ class Rule(StrEnum):
     POLICY_MALFORMED = "policy.malformed", "The policy does not have the documented shape.", "policy"
     POLICY_AMBIGUOUS = "policy.ambiguous", "Two parts of the policy contradict or repeat each other.", "policy"
     POLICY_ALWAYS = "policy.always-disclosed", "Every SD-Card shows this member in the clear.", "SD-Card 3.1"
-    POLICY_CONTAINMENT = ("policy.containment", "A context does not show all claims of a context that it contains.",
+    POLICY_CONTAINMENT = ("policy.containment", "A context does not show all claims of a context in its `contains`.",
                           "policy")
     AGREEMENT_UNEXPECTED = "agreement.unexpected", "A partner is named, but no agreement is required.", "policy"
     AGREEMENT_NONE = "agreement.none-in-force", "No agreement with this partner is in force.", "policy"
@@ -383,7 +383,7 @@ class Rule(StrEnum):
     DELEGATION_ACT = "delegation.act", "The `act` claim is not a valid actor chain.", "RFC 8693 4.1"
     DELEGATION_MAY_ACT = ("delegation.may-act", "`may_act` of the subject token does not permit this actor.",
                           "RFC 8693 4.4")
-    DELEGATION_INTERACTION = "delegation.interaction-id", "It belongs to another interaction.", "SD-Card 5.2.2, 7.3"
+    DELEGATION_INTERACTION = "delegation.interaction-id", "The chain is of another interaction.", "SD-Card 5.2.2, 7.3"
     DELEGATION_REVOKED = "delegation.revoked", "A token of the chain is revoked or unknown.", "SD-Card 7.3"
     DELEGATION_GRANT_ENDED = "delegation.grant-ended", "A grant of the chain was removed, or has ended.", "SD-Card 7.3"
     DELEGATION_AGENT_ENDED = ("delegation.agent-ended", "The SD-Card of an agent in the chain is no longer valid.",
@@ -395,6 +395,6 @@ class Rule(StrEnum):
     APPROVAL_EXPIRED = "approval.expired", "The time to approve and use this has passed.", "SD-Card 7.3"
     APPROVAL_DECIDED = ("approval.decided", "There is no pending approval with this id.",
                         "SD-Card 7.3, 3.3.1", Kind.NOT_FOUND)
-    APPROVAL_SELF = ("approval.self", "A party that requested this, or profits from it, cannot approve it.",
+    APPROVAL_SELF = ("approval.self", "A party of this request cannot approve it.",
                      "SD-Card 7.3, 3.3.1", Kind.FORBIDDEN)
     # fmt: on

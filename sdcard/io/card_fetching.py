@@ -294,7 +294,7 @@ def _elsewhere(document: JsonObject, card_format: str, url: str) -> Iterator[Fin
         for place in path.find(document):
             value = value_at(document, place)
             if isinstance(value, str) and _host(value) != _host(url):
-                hint = "The two hosts need not be of the same people."
+                hint = "The two hosts may belong to different parties."
                 yield Finding(Rule.FETCHED_ELSEWHERE, _CARD.within(*place), hint, Level.WARNING)
 
 

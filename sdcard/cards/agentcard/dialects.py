@@ -262,21 +262,21 @@ def _self_declared(document: JsonObject) -> Iterator[Finding]:
     metadata = document.get("metadata")
     for name, value in metadata.items() if isinstance(metadata, dict) else ():
         if name.startswith("pacr:"):
-            hint = "SD-Cards leave it out, because no registry can vouch for it. Ask the ledger before you rely on it."
+            hint = "SD-Cards leave it out, because a registry cannot check it. Ask the ledger before you rely on it."
             if value == "banned":
-                hint = "The agent says of itself that it is banned: do not call it."
+                hint = "The agent states that it is banned: do not call it."
             yield Finding(Rule.AGENTCARD_SELF_DECLARED, CARD.within("metadata", name), hint, Level.NOTE)
 
 
 def _name_dialect(dialect: Dialect, document: JsonObject) -> Iterator[Finding]:
     """Name the dialect if it is not the default; else other dialects that fit."""
     if dialect is not DRAFT:
-        hint = f"This was judged by {dialect.title}. To judge it by the draft, name the format {DRAFT.format.name}."
+        hint = f"It was checked against {dialect.title}. For the draft, name the format {DRAFT.format.name}."
         yield Finding(Rule.AGENTCARD_DIALECT, CARD, hint, Level.NOTE)
         return
     others = [] if dialect.fits(document) else [other for other in (README, MCP) if other.fits(document)]
     for other in others:
-        hint = f"By {other.title} its shape is right; if it follows that, name the format {other.format.name}."
+        hint = f"It fits {other.title}; if it follows that, name the format {other.format.name}."
         yield Finding(Rule.AGENTCARD_DIALECT, CARD, hint, Level.NOTE)
 
 

@@ -167,7 +167,7 @@ def test_a_protocol_of_the_readme_alone_is_refused_and_the_dialect_that_has_it_i
     document = MINIMAL | {"endpoint": {"protocol": protocol, "url": "wss://a.example"}}
     assert told(document) == {("error", "card.member-value", "card/endpoint/protocol")}
     assert hints(document, "agentcard.dialect") == [
-        "By the README's schema.json its shape is right; if it follows that, name the format agentcard/readme-1.0."
+        "It fits the README's schema.json; if it follows that, name the format agentcard/readme-1.0."
     ]
     assert examine(document, "agentcard/readme-1.0").card is not None
 
@@ -406,4 +406,4 @@ def test_the_first_example_of_the_readme_is_valid_without_naming_its_dialect() -
     }
     examination = examine(document)
     assert (examination.kind, examination.card is not None) == ("agentcard/readme-1.0", True)
-    assert any("judged by the README" in finding.hint for finding in examination.findings)
+    assert any("checked against the README" in finding.hint for finding in examination.findings)
