@@ -61,6 +61,7 @@ _OF_SERVICES = frozenset(
     {
         *("audit", "approval", "delegation", "token", "store", "console", "registry", "rate", "idempotency", "request"),
         *("dpop", "agent-proof", "agent", "agent-id", "cursor", "proof", "signer", "fetch", "fetched", "challenge"),
+        *("domain",),
     }
 )
 """Families of rules that only a service or a client of one can break."""
@@ -125,10 +126,12 @@ def rule_catalogue() -> dict[str, dict[str, str]]:
 def page_data() -> dict[str, Any]:
     """Return what the page knows: the package's data, and its own."""
     shared, messages = package_data(), _Messages()
+    shown = [rule for rule in Rule if rule.partition(".")[0] not in _OF_SERVICES]
+    catalogue = rule_catalogue()
     return shared | {
         "profiles": shared["profiles"] | {"any": {"name": "any SD-JWT", "also_clear": []}},
-        "rules": rule_catalogue(),
-        "advice": {rule.value: ADVICE[rule] for rule in Rule if rule.partition(".")[0] not in _OF_SERVICES},
+        "rules": {rule.value: catalogue[rule] for rule in shown},
+        "advice": {rule.value: ADVICE[rule] for rule in shown},
         "most_card_values": MOST_CARD_VALUES,
         "formats": [_format(one) | _planned(one) for one in KNOWN_FORMATS.values()],
         "not_here": {rule.value: why for rule, why in NOT_HERE.items()},

@@ -5,9 +5,10 @@ They are in ``examples.json``. Their keys are thrown away.
 
 import json
 from pathlib import Path
+from secrets import token_bytes
 from typing import Any
 
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from sdcard import (
     DEFAULT_POLICY,
@@ -28,6 +29,9 @@ from sdcard.errors import Part, Where
 from sdcard.io.system import SystemSalts
 from sdcard.jose.jws import InMemorySigner
 from sdcard.status_list import StatusReference, issue_status_list_token, pack_statuses
+from sdcard.transparency.notes import KeyType, NoteKey, cosign_checkpoint, sign_checkpoint
+from sdcard.transparency.proofs import LogProof, card_entry
+from sdcard.transparency.tree import MerkleTree, leaf_hash, prove_inclusion, root_hash
 from sdcard.trust import encode_trusted_issuers
 
 ROOT = Path(__file__).resolve().parent
@@ -39,6 +43,23 @@ SHOWN = ("skills.0", "provider.organization", "supportedInterfaces.0")
 
 def _key() -> InMemorySigner:
     return InMemorySigner(ec.generate_private_key(ec.SECP256R1()))
+
+
+def logged(presentation: str) -> dict[str, str]:
+    """Make a small log with an SD-Card: its policy, and the proof."""
+    origin, index = "registry.example/log", 2
+    log, *witnesses = [InMemorySigner(ed25519.Ed25519PrivateKey.generate()) for _ in range(3)]
+    names = [f"w{number}.example" for number in (1, 2)]
+    salt = token_bytes(32)
+    entries = [*(token_bytes(32) for _ in range(index)), card_entry(salt, presentation.split("~")[0])]
+    tree = MerkleTree(map(leaf_hash, entries))
+    checkpoint = sign_checkpoint(origin, len(tree), root_hash(tree, len(tree)), log)
+    lines = [cosign_checkpoint(checkpoint, *one, NOW - 5_400) for one in zip(names, witnesses, strict=True)]
+    keys = [NoteKey(name, KeyType.COSIGNATURE, one.public_key) for name, one in zip(names, witnesses, strict=True)]
+    policy = [f"log {NoteKey(origin, KeyType.ED25519, log.public_key)}", f"witness one {keys[0]}"]
+    policy += [f"witness two {keys[1]}", "group both 2 one two", "quorum both", ""]
+    proof = LogProof(salt, index, prove_inclusion(tree, index, len(tree)), f"{checkpoint}{''.join(map(str, lines))}")
+    return {"log_policy": "\n".join(policy), "log_proof": str(proof)}
 
 
 def examples() -> dict[str, Any]:
@@ -66,8 +87,10 @@ def examples() -> dict[str, Any]:
         selection = select_paths(held, [ClaimPath.parse(one, Where(Part.REQUEST)) for one in shown])
         return str(present(held, selection, Challenge(nonce, AUDIENCE), signer, NOW - 12))
 
+    presentation = presented("internal", holder, 4_711, SHOWN, NONCE)
     return {
-        "presentation": presented("internal", holder, 4_711, SHOWN, NONCE),
+        **logged(presentation),
+        "presentation": presentation,
         "other": presented("public", other_holder, 815, ("skills.0",), "another nonce"),
         "keys": json.dumps(encode_trusted_issuers(trust), indent=1),
         "now": NOW,

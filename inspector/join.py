@@ -15,7 +15,7 @@ from inspector.data import page_data
 
 SOURCES = Path(__file__).resolve().parent
 PACKAGE = SOURCES.parent / "packages" / "verifier" / "src"
-SHARED = ("json", "inflate", "ml-dsa", "keys", "sd-jwt", "claims", "status", "trust", "paths", "formats")
+SHARED = ("json", "inflate", "ml-dsa", "keys", "sd-jwt", "claims", "status", "trust", "paths", "formats", "log-proofs")
 """Modules of the package that the page is made of, each after those that it imports."""
 _TYPES = re.compile(r"/\*\*.*?\*/\s*", re.DOTALL)
 """Comments of the package with its types, which the page does not need."""

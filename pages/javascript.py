@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 KINDS = frozenset(
     {
         *("verify", "accept", "present", "agent-challenge", "agent-proof", "challenge", "authorization", "nonce"),
-        *("status-list", "trust-list"),
+        *("status-list", "trust-list", "log-proof"),
     }
 )
 """Kinds of vectors that the JavaScript package has a part in."""

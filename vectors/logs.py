@@ -1,15 +1,17 @@
 """Cases about a small transparency log with three witnesses."""
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from sdcard.encoding import JsonObject, JsonValue
+from sdcard.encoding import JsonObject, JsonValue, decode_base64url
+from sdcard.errors import Part, Where
 from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.rules import Rule
-from sdcard.transparency.notes import Checkpoint, KeyType, NoteKey, cosign_checkpoint, sign_checkpoint
+from sdcard.transparency.notes import Checkpoint, KeyType, NoteKey, cosign_checkpoint, encode_base64, sign_checkpoint
 from sdcard.transparency.proofs import LogProof, card_entry
-from sdcard.transparency.tree import MerkleTree, leaf_hash, prove_consistency, prove_inclusion, root_hash
+from sdcard.transparency.tree import MerkleTree, leaf_hash, node_hash, prove_consistency, prove_inclusion, root_hash
 from sdcard.transparency.watching import Submission
 from vectors.actors import ISSUER, NOW, Actor, claims, header, jwt
 from vectors.case import Case, no
@@ -98,16 +100,93 @@ def proofs() -> Iterator[Case]:
     yield case("index-other", *excluded, "the index of another leaf", replace(good, index=4))
     yield case("path-short", *excluded, "a hash is missing", replace(good, path=good.path[:-1]))
     yield case("path-long", *excluded, "a hash too many", replace(good, path=(*good.path, bytes(32))))
+    yield case("path-63-hashes", *excluded, "as many hashes as a tree can have", replace(good, path=(bytes(32),) * 63))
+    longest = replace(good, path=(bytes(32),) * 64)
+    yield case("path-64-hashes", Rule.LOG_PROOF, "log/proof", "more hashes than a tree can have", longest)
     beyond = replace(good, index=9)
     yield case("index-beyond", Rule.LOG_INCLUSION, "log/proof/index", "the tree has no such leaf", beyond)
     yield case("missing", Rule.LOG_PROOF_MISSING, "log/proof", "no proof", "")
     malformed = (Rule.LOG_PROOF, "log/proof")
     yield case("salt-missing", *malformed, "no salt", "\n".join(text.split("\n")[:1] + text.split("\n")[2:]))
     yield case("index-leading-zero", *malformed, "a number with a leading zero", text.replace("index 5", "index 05"))
+    yield from paths()
+    yield from policies(case, passes)
     yield case("policy-same-key", Rule.LOG_POLICY, "log/policy/6", "a witness's key twice", text,
                POLICY.replace("\n\n", f"\nwitness four {WITNESS_KEYS[0]}\n", 1))  # fmt: skip
     yield case("policy-key-id", Rule.LOG_POLICY, "log/policy/6", "a key with the id of another name", text,
                POLICY.replace("\n\n", f"\nwitness nine {other}\n", 1))  # fmt: skip
+
+
+def paths() -> Iterator[Case]:
+    """Paths of a wrong length to a root that no tree of that size has."""
+    leaf, other = leaf_hash(card_entry(SALT, CARD)), bytes(32)
+    one, two, _ = WITNESSES
+    lies = {
+        "path-longer-than-the-tree": (1, node_hash(other, leaf), (other,)),
+        "path-shorter-than-the-tree": (2, leaf, ()),
+    }
+    for name, (size, root, path) in lies.items():
+        signed = sign_checkpoint(ORIGIN, size, root, LOG)
+        lines = [cosign_checkpoint(signed, witness, WITNESSES[witness], NOW) for witness in (one, two)]
+        document = LogProof(SALT, 0, path, f"{signed}{''.join(map(str, lines))}")
+        about, given = "the log signed a root that fits the path, not the size", {"policy": POLICY, "issuer_jwt": CARD}
+        yield no(name, Rule.LOG_INCLUSION, "log/proof", about, STANDARD, document, kind="log-proof", expectations=given)
+
+
+def typed_key(name: str, kind: int, actor: Actor) -> str:
+    """A key of a log or witness, of any name and type."""
+    typed = bytes([kind]) + decode_base64url(str(actor.jwk["x"]), Where(Part.LOG))
+    key_id = hashlib.sha256(name.encode() + b"\n" + typed).digest()[:4]
+    return f"{name}+{key_id.hex()}+{encode_base64(typed)}"
+
+
+def policies(case: Callable[..., Case], passes: Callable[..., Case]) -> Iterator[Case]:
+    """Policies beside a good proof, each refused for one reason or just accepted."""
+    one, _, three = WITNESSES
+    text = str(proof(CARD, one, three))
+    new = Actor("witness 4", SignatureAlgorithm.EDDSA)
+
+    def bad(name: str, line: int, about: str, policy: str) -> Case:
+        where = f"log/policy/{line}" if line else "log/policy"
+        return case(f"policy-{name}", Rule.LOG_POLICY, where, about, text, policy)
+
+    def fourth(key: str) -> str:
+        return POLICY.replace("\n\n", f"\nwitness four {key}\n", 1)
+
+    def grouped(lines: str) -> str:
+        return POLICY.partition("group")[0] + lines
+
+    quorum, group = "quorum two-of-three\n", "group two-of-three 2 one two three\n"
+    nested = grouped("group some any one two\ngroup both all some three\nquorum both\n")
+    yield passes("policy-nested", "a group in a group", text, "one", "three", policy=nested)
+    second = POLICY.replace("\n\n", f"\nwitness one {typed_key(one, 4, new)}\n\n", 1)
+    yield passes("policy-two-keys", "two keys of one witness", text, "one", "three", policy=second)
+    chain = "".join(f"group g{n} 1 g{n - 1}\n" for n in range(2, 65))
+    most = grouped(f"group g1 1 one\n{chain}quorum g64\n")
+    yield passes("policy-64-groups", "as many groups as are supported", text, "one", "three", policy=most)
+    more = most.replace("quorum g64", "group g65 1 g64\nquorum g65")
+    yield bad("65-groups", 71, "a group too many", more)
+    yield bad("unfinished", 0, "the last line does not end", POLICY[:-1])
+    yield bad("control-character", 1, "a control character in a comment", POLICY.replace("# a", "# \x01a", 1))
+    yield bad("two-names", 6, "a second name for one witness", fourth(typed_key(one, 4, new)))
+    yield bad(
+        "other-id",
+        6,
+        "a new key with the id of another name",
+        fourth(typed_key("w8.example", 4, new).replace("8", "9", 1)),
+    )
+    yield bad("nameless", 6, "a key without a name", fourth(typed_key("", 4, new)))
+    yield bad("type-unknown", 6, "a key of type 0x02", fourth(typed_key("w4.example", 2, new)))
+    yield bad("type-log", 6, "a log's key for a witness", fourth(typed_key("w4.example", 1, new)))
+    yield bad("key-base64", 6, "a key that is no base64", fourth("w4.example+00000000+AA"))
+    yield bad("threshold-zero", 7, "a threshold of 0", POLICY.replace(group, group.replace("2", "0", 1)))
+    yield bad("threshold-high", 7, "a threshold of 4 for 3 members", POLICY.replace(group, group.replace("2", "4", 1)))
+    yield bad("member-twice", 7, "a member twice", POLICY.replace(" two three", " two two"))
+    yield bad("member-unknown", 7, "a member that is not defined", POLICY.replace(" two three", " two five"))
+    yield bad("member-of-two", 8, "a member of two groups", POLICY.replace(quorum, f"group again 1 one\n{quorum}"))
+    yield bad("quorum-missing", 0, "no quorum", POLICY.replace(quorum, ""))
+    yield bad("quorum-twice", 0, "two quorums", POLICY + quorum)
+    yield bad("quorum-unknown", 8, "a quorum that is not defined", POLICY.replace(quorum, "quorum nobody\n"))
 
 
 def submissions() -> Iterator[Case]:

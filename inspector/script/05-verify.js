@@ -56,10 +56,11 @@ const SD_JWT_FAMILIES = [
 ];
 
 // options: now, keys, profile, skew, maxLifetime (null: any), keyBinding (null: not decided; "unbound"; or audience, nonce,
-// interactionId, past, future, each null where it is not decided), holderKey, statusToken, statusKeys, limits, published.
+// interactionId, past, future, each null where it is not decided), holderKey, statusToken, statusKeys, logPolicy, logProof, limits,
+// published.
 function optionsOf(given) {
   return {
-    keys: "", profile: "sd-card", skew: 0, maxLifetime: null, keyBinding: null, holderKey: "", statusToken: "", statusKeys: "",
+    keys: "", profile: "sd-card", skew: 0, maxLifetime: null, keyBinding: null, holderKey: "", statusToken: "", statusKeys: "", logPolicy: "", logProof: "",
     published: DATA.published_keys, ...given, limits: { ...DATA.limits, ...given.limits },
   };
 }
@@ -72,6 +73,7 @@ async function inspectSdJwt(text, given) {
   await checkIssued(options, report, found);
   if (options.holderKey && !found.arrived?.kbJwt) await checkHolder(options, report, found);
   if (found.arrived?.kbJwt) await checkKeyBinding(options, report, found);
+  await checkLog(options, report, found);
   if (!options.holderKey) await checkStatus(options, report, found);
   return found;
 }

@@ -7,7 +7,8 @@ function verdict(found) {
   const counts = `${count("passed")} rules passed, ${count("refused")} refused, ${count("unchecked")} not checked here.`;
   if (report.refusal) {
     const { rule, where, hint } = report.refusal;
-    const [title, about] = where.split("/")[0] === "trust" ? ["Your keys are refused", "This is about the keys that you gave, not about the text. "] : ["Refused", ""];
+    const yours = where.startsWith("log/policy") ? "policy" : where.split("/")[0] === "trust" ? "keys" : "";
+    const [title, about] = yours ? [`Your ${yours} ${yours === "keys" ? "are" : "is"} refused`, `This is about the ${yours} that you gave, not about the text. `] : ["Refused", ""];
     return banner("refused", title, [about, DATA.rules[rule].sentence, hint ? ` ${hint}` : ""], [code(rule), " at ", code(where), ` · ${DATA.rules[rule].standard} · ${DATA.advice[rule] ?? ""}`], counts);
   }
   const decisive = SIGNED_BY[found.kind];
@@ -35,6 +36,7 @@ const BEYOND = {
 };
 
 const NOT_APPLICABLE = [
+  NO_LOG,
   "The card refers to no status list.", "This profile expects no type.", "No key binding is there.", "No interaction id was given.",
   "The card has no signatures.", "This format has no signatures.", "Choose the SD-Card profile to check this.",
 ];
@@ -59,6 +61,7 @@ function sdJwtBlocks(found) {
     if (found.processed.disclosures.length > 0) blocks.push(section(`Disclosures (${found.processed.disclosures.length})`, disclosureList(found)));
   }
   if (found.kb) blocks.push(section("Key binding", bindingFacts(found)));
+  if (found.log?.checkpoint) blocks.push(section("Transparency log", logFacts(found)));
   if (found.statusReference) blocks.push(section("Status", statusFacts(found)));
   if (found.jws) blocks.push(section("The Issuer's JWT", jsonBlock("Header", found.jws.header), jsonBlock("Payload, as it was signed", found.jws.payload)));
   return blocks;

@@ -13,6 +13,7 @@ function adviceFor(text) {
   const token = TOKEN_IN_TEXT.exec(text)?.[0];
   if (token && token !== text) return { sentence: "Something stands around the token, or a part of it is missing.", offer: ["Take the token alone", null, token] };
   if (/^https?:\/\/\S+$/.test(text)) return { title: "This is an address", sentence: "This page fetches nothing: open the address, and paste what is there." };
+  if (text.startsWith("c2sp.org/tlog-proof@")) return { title: "This is a proof of a transparency log", sentence: "Paste its SD-Card here, and the proof in the field “Proof of a log”." };
   if (/^-----BEGIN/.test(text)) return { title: "This is in PEM form", sentence: "Keys are read as JWK, a JSON object with a member kty." };
   if (!/^[\w-]+\./.test(text) && !text.includes("~")) return { sentence: "This looks like no token and no JSON: tokens begin with eyJ, cards with a curly bracket. A card in YAML has to be converted first." };
   const last = text.split("~").at(-1);

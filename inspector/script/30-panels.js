@@ -4,6 +4,11 @@ const MOST_FILE_BYTES = 4_194_304;
 const STAYS = "What was in the field stays.";
 const byId = (name) => document.getElementById(name);
 const valueOf = (name) => byId(name).value;
+// A text of lines: what ends the last one is forgiven.
+function linesOf(name) {
+  const text = withoutEnd(lenientDocument(valueOf(name)));
+  return text && `${text}\n`;
+}
 const documentOf = (name) => (lenientToken(valueOf(name)) ? lenientDocument(valueOf(name)) : "");
 
 // Of a text as `lenientToken` gives it.
@@ -24,6 +29,7 @@ function chosenOptions() {
     now: chosenNow(), keys: documentOf("keys"), profile: valueOf("profile"),
     keyBinding: binding === "bound" ? { audience: orNull("audience"), nonce: orNull("nonce") } : binding === "unbound" ? "unbound" : null,
     statusToken: lenientToken(valueOf("status-token")), statusKeys: documentOf("status-keys"),
+    logPolicy: linesOf("log-policy"), logProof: linesOf("log-proof"),
   };
 }
 
@@ -155,7 +161,7 @@ function fill(values) {
   for (const [name, value] of Object.entries(values)) byId(name).value = value;
 }
 
-const UNDECIDED = { keys: "", binding: "undecided", audience: "", nonce: "", "status-token": "", "status-keys": "" };
+const UNDECIDED = { keys: "", binding: "undecided", audience: "", nonce: "", "status-token": "", "status-keys": "", "log-policy": "", "log-proof": "" };
 let isExample = false; // whether the expectations are those of the example
 
 // Another text than the example's, edited or not, is not looked at with the example's keys, nonce and clock.
@@ -185,7 +191,7 @@ function startExamples() {
     drawInspection();
   });
   on("example", () => {
-    fill({ text: EXAMPLES.presentation, keys: EXAMPLES.keys, binding: "bound", audience: EXAMPLES.audience, nonce: EXAMPLES.nonce, profile: "sd-card", "status-token": EXAMPLES.status_list_token, "status-keys": "" });
+    fill({ text: EXAMPLES.presentation, keys: EXAMPLES.keys, binding: "bound", audience: EXAMPLES.audience, nonce: EXAMPLES.nonce, profile: "sd-card", "status-token": EXAMPLES.status_list_token, "status-keys": "", "log-policy": EXAMPLES.log_policy, "log-proof": EXAMPLES.log_proof });
     isExample = true;
     setNow(EXAMPLES.now);
     drawInspection();

@@ -3,6 +3,7 @@ const plain = (found) => ({
   signatures: found.signatures?.map((one) => one.rule) ?? [],
   refusal: found.report.refusal && `${found.report.refusal.rule} at ${found.report.refusal.where}`,
   rows: found.report.rows(),
+  log: found.log?.isOfCard ? { origin: found.log.checkpoint.origin, index: Number(found.log.proof.index), size: Number(found.log.checkpoint.size), witnesses: Object.fromEntries(found.log.counted ?? []) } : null,
   hidden: found.processed?.hidden.length ?? null,
   claims: found.processed ? sortedText(found.processed.claims) : null,
 });

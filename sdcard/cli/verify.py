@@ -70,7 +70,7 @@ from sdcard.trust import TrustedIssuers
 from sdcard.verifier import Expectations, VerifiedCard, verify_presentation
 
 if TYPE_CHECKING:
-    from sdcard.cli.explain import Explanation
+    from sdcard.cli.steps import Explanation
     from sdcard.io.published_keys import IssuerKeys
 
 LogPolicyFile: TypeAlias = Annotated[

@@ -73,20 +73,38 @@ class LogPolicy:
                 ``log.witnesses``.
             Misuse: when ``now`` is no instant.
         """
-        latest = check_instant(now) + MAX_SKEW
+        check_instant(now)
         checkpoint = parse_checkpoint(text)
+        self.check_log(checkpoint)
+        return Witnessed(checkpoint, self.check_witnesses(checkpoint, now))
+
+    def check_log(self, checkpoint: Checkpoint) -> None:
+        """Check that a trusted log signed a checkpoint.
+
+        Raises:
+            Refused: ``log.unknown`` or ``log.signature``.
+        """
         logs = [key for key in self.logs if key.name == checkpoint.origin]
         if not logs:
             raise Refused(Rule.LOG_UNKNOWN, CHECKPOINT.within("origin"))
         if not verified_lines(checkpoint, logs):
             raise Refused(Rule.LOG_SIGNATURE, CHECKPOINT, "There is no line of the log's key.")
+
+    def check_witnesses(self, checkpoint: Checkpoint, now: Instant) -> tuple[tuple[str, int], ...]:
+        """Check that enough witnesses cosigned; return each with its time.
+
+        Raises:
+            Refused: ``log.signature`` or ``log.witnesses``.
+            Misuse: when ``now`` is no instant.
+        """
+        latest = check_instant(now) + MAX_SKEW
         cosigned = dict[str, int]()
         for name, keys in self.witnesses.items():
             times = [at for at in verified_lines(checkpoint, keys).values() if at <= latest]
             cosigned |= {name: max(times)} if times else {}
         if self.quorum is not None and not self._has_signed(self.quorum, cosigned):
             raise Refused(Rule.LOG_WITNESSES, CHECKPOINT, f"{len(cosigned)} witnesses of the policy cosigned.")
-        return Witnessed(checkpoint, tuple(sorted(cosigned.items())))
+        return tuple(sorted(cosigned.items()))
 
     def _has_signed(self, name: str, cosigned: Mapping[str, int]) -> bool:
         group = self.groups.get(name)

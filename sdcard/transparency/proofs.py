@@ -24,7 +24,7 @@ from sdcard.transparency.notes import (
     parse_number,
 )
 from sdcard.transparency.policy import LogPolicy
-from sdcard.transparency.tree import MOST_HASHES, leaf_hash, verify_inclusion
+from sdcard.transparency.tree import MOST_HASHES, check_root, leaf_hash, root_of_path
 
 SALT_BYTES = 32
 FORMAT = "c2sp.org/tlog-proof@v1"
@@ -157,10 +157,19 @@ def check_log(issuer_jwt: str, decision: InLog, attached: str | None, now: Insta
     Raises:
         Refused: ``log.*`` or ``limit.bytes``.
     """
+    return verify_log_proof(given_proof(decision, attached), issuer_jwt, decision.policy, now)
+
+
+def given_proof(decision: InLog, attached: str | None) -> str:
+    """Return the proof of the decision, or else that of the KB-JWT.
+
+    Raises:
+        Refused: ``log.proof-missing``.
+    """
     text = attached if decision.proof is None else decision.proof
     if text is None:
         raise Refused(Rule.LOG_PROOF_MISSING, _PROOF)
-    return verify_log_proof(text, issuer_jwt, decision.policy, now)
+    return text
 
 
 def verify_log_proof(text: str, issuer_jwt: str, policy: LogPolicy, now: Instant) -> Inclusion:
@@ -173,7 +182,7 @@ def verify_log_proof(text: str, issuer_jwt: str, policy: LogPolicy, now: Instant
     """
     proof = parse_log_proof(text)
     checkpoint, witnesses = policy.verify(proof.checkpoint, now)
-    _check_included(proof, checkpoint, issuer_jwt)
+    check_included(proof, checkpoint, issuer_jwt)
     return Inclusion(checkpoint.origin, proof.index, checkpoint.size, witnesses)
 
 
@@ -186,9 +195,22 @@ def check_own_proof(text: str, issuer_jwt: str) -> None:
         Refused: ``log.proof-malformed``, ``log.checkpoint-malformed``, ``log.inclusion`` or ``limit.bytes``.
     """
     proof = parse_log_proof(text)
-    _check_included(proof, parse_checkpoint(proof.checkpoint), issuer_jwt)
+    check_included(proof, parse_checkpoint(proof.checkpoint), issuer_jwt)
 
 
-def _check_included(proof: LogProof, checkpoint: Checkpoint, issuer_jwt: str) -> None:
-    leaf = leaf_hash(card_entry(proof.salt, issuer_jwt))
-    verify_inclusion(leaf, proof.index, checkpoint.size, proof.path, checkpoint.root)
+def check_included(proof: LogProof, checkpoint: Checkpoint, issuer_jwt: str) -> None:
+    """Check that the path of an SD-Card leads to the root of a checkpoint.
+
+    Raises:
+        Refused: ``log.inclusion``.
+    """
+    check_root(proven_root(proof, checkpoint.size, issuer_jwt), checkpoint.root)
+
+
+def proven_root(proof: LogProof, size: int, issuer_jwt: str) -> bytes:
+    """Compute the root to which the path of an SD-Card leads.
+
+    Raises:
+        Refused: ``log.inclusion`` when the path has not the length of this leaf.
+    """
+    return root_of_path(leaf_hash(card_entry(proof.salt, issuer_jwt)), proof.index, size, proof.path)

@@ -147,6 +147,28 @@ def verify_inclusion(leaf: bytes, index: int, size: int, proof: Sequence[bytes],
     Raises:
         Refused: ``log.inclusion``.
     """
+    check_root(root_of_path(leaf, index, size, proof), root)
+
+
+def check_root(found: bytes, root: bytes) -> None:
+    """Check that a path leads to a root.
+
+    Raises:
+        Refused: ``log.inclusion``.
+    """
+    if found != root:
+        raise _not_included("")
+
+
+def root_of_path(leaf: bytes, index: int, size: int, proof: Sequence[bytes]) -> bytes:
+    """Compute the root to which a path leads (RFC 9162 2.1.3.2).
+
+    Args:
+        leaf: the leaf hash.
+
+    Raises:
+        Refused: ``log.inclusion`` when the path has not the length of this leaf.
+    """
     if not 0 <= index < size:
         raise Refused(Rule.LOG_INCLUSION, _LOG.within("proof", "index"), "The tree of the checkpoint is too small.")
     position, last, found = index, size - 1, leaf
@@ -162,8 +184,7 @@ def verify_inclusion(leaf: bytes, index: int, size: int, proof: Sequence[bytes],
         position, last = position >> 1, last >> 1
     if last:
         raise _not_included("The proof is too short.")
-    if found != root:
-        raise _not_included("")
+    return found
 
 
 def _not_included(hint: str) -> Refused:

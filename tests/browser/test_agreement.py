@@ -94,6 +94,24 @@ def test_every_vector_of_tokens_has_the_verdict_of_the_core(watched: Watched) ->
     assert seen["not checked here"] == len(ELSEWHERE)
 
 
+def test_every_proof_of_a_log_has_the_verdict_of_the_core(watched: Watched) -> None:
+    chosen = {name: one for name, one in VECTORS.items() if one["kind"] == "log-proof"}
+    trust = json.dumps(VECTORS["sd-card/status-valid"]["trust"])
+    rows = []
+    for one in chosen.values():
+        log = {"logPolicy": one["expectations"]["policy"], "logProof": one["document"]}
+        options = {"now": one["now"], "keys": trust, "published": PUBLISHED, "keyBinding": "unbound"} | log
+        rows.append([f"{one['expectations']['issuer_jwt']}~", options])
+    found = watched.run_all("sdJwt", rows)
+    verdicts = {name: answer["refusal"] or ACCEPTED for name, answer in zip(chosen, found, strict=True)}
+    assert verdicts == {
+        name: f"{one['expect']} at {one['where']}" if "where" in one else ACCEPTED for name, one in chosen.items()
+    }
+    for one, answer in zip(chosen.values(), found, strict=True):
+        assert one["expect"] != ACCEPTED or answer["log"] == one["result"]
+    assert len({one["expect"] for one in chosen.values()}) == 9
+
+
 CHECKED_OF_CARDS = {
     *("encoding.utf8", "json.malformed", "json.duplicate-member", "json.number", "json.surrogate", "json.depth"),
     *("limit.bytes", "card.format", "card.signature-invalid", "card.signature-untrusted", "card.signature-verified"),

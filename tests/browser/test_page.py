@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 from base64 import urlsafe_b64decode
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal
@@ -17,12 +18,12 @@ from issuer_service.wellknown import pages_router
 from sdcard.advice import ADVICE
 from sdcard.rules import Rule
 from tests.browser import attacks
-from tests.browser.pages import ADDRESS, Watched
+from tests.browser.pages import ADDRESS, Watched, source_of
 from tests.external.node_peers import installed
 from tests.served import served
 from tests.shared import ROOT
 
-MOST_BYTES = 310_000
+MOST_BYTES = 320_000
 TABS = {"inspect": "#text", "compare": "#one", "contexts": "#card"}
 
 
@@ -87,6 +88,15 @@ def test_no_script_makes_markup_or_code_of_a_text() -> None:
     requests = r"fetch\(|XMLHttp|WebSocket|import\("
 
     assert re.findall(f"{markup}|{requests}", script) == []
+
+
+def test_no_script_takes_the_name_of_another_function() -> None:
+    """The scripts share one scope, where a second function of a name silently replaces the first."""
+    texts = [source_of(path) for path in sorted((ROOT / "inspector" / "script").glob("*.js"))]
+    names = Counter(name for text in texts for name in re.findall(r"^(?:async )?function (\w+)", text, re.MULTILINE))
+
+    assert len(names) > 100
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 # -- requests ---------------------------------------------------------------------------------------------------------
@@ -273,6 +283,80 @@ def test_a_change_of_what_is_expected_refuses_with_its_rule(
     page.wait_for_selector("#verdict .refused")
 
     assert rule in page.locator("#verdict").inner_text()
+
+
+def logged(page: Page) -> str:
+    """Return what the page says about the log, after it has looked again."""
+    page.wait_for_timeout(500)
+    return page.locator("section.block", has_text="Signature lines of the checkpoint").inner_text()
+
+
+def test_a_proof_of_a_log_shows_its_path_its_checkpoint_and_each_cosignature(watched: Watched) -> None:
+    page = watched.page
+    example(page, "inspect")
+    shown = logged(page)
+
+    assert "yes: the path from its leaf leads to the root" in shown
+    assert "2 of 3, hashes of the path: 1" in shown
+    assert len(re.findall(r"[A-Za-z0-9+/]{43}=", shown)) == 2
+    assert "met: 2 of one, two; 2 needed" in shown
+    times = r"2027-01-15 06:30:00 UTC \(1 hour ago\)"
+    assert re.findall(rf"w[12].example witness (\w+): valid, {times}", shown) == ["one", "two"]
+    assert "registry.example/log the log: valid" in shown
+
+
+def test_each_way_in_which_a_proof_falls_short_is_said_by_name(watched: Watched) -> None:
+    page = watched.page
+    example(page, "inspect")
+    page.evaluate("document.getElementById('expect').open = true")
+    proof, policy = page.input_value("#log-proof"), page.input_value("#log-policy")
+    line = next(line for line in proof.split("\n") if line.startswith("— w2.example"))
+    salted = re.sub("extra .*", f"extra {'A' * 43}=", proof)
+    changes = {
+        "w2.example witness two: invalid": (proof.replace(line, line[:-8] + "AAAAAAA="), policy, "log.signature"),
+        "not met: 1 of one, two; 2 needed": (proof.replace(line + "\n", ""), policy, "log.witnesses"),
+        "w2.example: a key that the policy does not have": (
+            proof,
+            re.sub("witness two.*\n|group.*\n", "", policy).replace("quorum both", "quorum one"),
+            "",
+        ),
+        "Quorum\nnot checked here": (proof, "", ""),
+        "no: the path leads to another root": (salted, policy, "log.inclusion"),
+        "no path that can be followed": (proof.replace("index 2", "index 3"), policy, "log.inclusion"),
+    }
+    for said, (changed, trusted, rule) in changes.items():
+        page.fill("#log-proof", changed)
+        page.fill("#log-policy", trusted)
+        assert said in logged(page)
+        assert rule in page.inner_text("#verdict")
+        assert (page.locator("#verdict .refused").count() == 1) is bool(rule)
+    page.fill("#log-proof", "")
+    page.fill("#log-policy", policy)
+    page.wait_for_selector("#verdict .refused")
+    assert ADVICE[Rule.LOG_PROOF_MISSING] in page.inner_text("#verdict")
+    page.fill("#log-policy", "quorum nobody")
+    page.wait_for_selector("text=Your policy is refused")
+    assert "log/policy/1" in page.inner_text("#verdict")
+
+
+def test_a_browser_without_ed25519_says_so_and_calls_no_cosignature_valid(browser: Browser) -> None:
+    script = """() => {
+      const real = crypto.subtle.importKey.bind(crypto.subtle);
+      crypto.subtle.importKey = async (format, key, how, ...rest) => {
+        if (how.name === "Ed25519") throw new DOMException("", "NotSupportedError");
+        return real(format, key, how, ...rest);
+      };
+    }"""
+    with browser.new_context() as context:
+        watched = Watched(context.new_page()).open()
+        watched.page.evaluate(script)
+        example(watched.page, "inspect")
+        shown = logged(watched.page)
+        assert "This browser has no Ed25519" in watched.page.inner_text("#verdict")
+        assert watched.page.locator("#verdict .passed").count() == 0
+        assert ": valid" not in shown
+        assert shown.count("example: not checked here") == 2
+        watched.assert_silent()
 
 
 def test_without_a_key_nothing_is_called_verified(watched: Watched) -> None:

@@ -128,6 +128,20 @@ def changed_certificate(chance: random.Random, text: str) -> str:
     return "~".join((f"{jwt}.{encode_base64url(ISSUER.sign(jwt.encode()))}", *rest))
 
 
+def changed_lines(chance: random.Random, text: str) -> str:
+    """A text with a line, or a word of a line, changed, repeated, moved or left out."""
+    lines = text.split("\n")
+    at, other = chance.randrange(len(lines)), chance.randrange(len(lines))
+    words = lines[at].split(" ")
+    word = chance.randrange(len(words))
+    words[word] = chance.choice(
+        (mutated(chance, words[word]), chance.choice(lines[other].split(" ")), "0", "64", "all")
+    )
+    kept, rest = lines[:at], lines[at + 1 :]
+    changed = ([*kept, *rest], [*kept, lines[other], *lines[at:]], [*kept, lines[other], *rest])
+    return "\n".join(chance.choice((*changed, *[[*kept, " ".join(words), *rest]] * 3)))
+
+
 def changed(chance: random.Random, name: str, vector: dict[str, Any]) -> dict[str, Any]:
     """A vector with another document or another trust document."""
     document, way = vector["document"], chance.random()
@@ -136,6 +150,11 @@ def changed(chance: random.Random, name: str, vector: dict[str, Any]) -> dict[st
             return {**vector, "trust": json.loads(mutated_json(chance, json.dumps(vector["trust"])))}
         if name.startswith("certificates/") and way < 0.9:
             return {**vector, "document": changed_certificate(chance, document)}
+        if vector["kind"] == "log-proof" and way < 0.4:
+            given = vector["expectations"]
+            return {**vector, "expectations": {**given, "policy": changed_lines(chance, given["policy"])}}
+        if vector["kind"] == "log-proof" and way < 0.8:
+            return {**vector, "document": changed_lines(chance, document)}
         if vector["kind"] in ("status-list", "trust-list") and way < 0.8:
             signer = ISSUER if vector["kind"] == "status-list" else CARD_SIGNER
             return {**vector, "document": changed_part(chance, document, signer)}

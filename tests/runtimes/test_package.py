@@ -16,8 +16,10 @@ from sdcard.io.system import SystemClock, SystemSalts
 from sdcard.trust import encode_trusted_issuers
 from tests.runtimes.runtimes import PACKAGE, program, tools
 from tests.shared import ROOT
+from tests.world import NOW, World
+from vectors.logs import POLICY, WITNESSES, proof
 
-MOST_BYTES, MOST_OF_CERTIFICATES = 25_000, 5_000
+MOST_BYTES, MOST_OF_CERTIFICATES, MOST_OF_LOG = 25_000, 5_000, 4_000
 ENTRANCES = ("index", "agent")
 
 USE = """
@@ -25,6 +27,7 @@ import { Answering, Unbound, Unchecked, verifyPresentation, type VerifiedCard } 
 import { CalledAgent, present } from "@sd-card/verifier/agent";
 import { RULES } from "@sd-card/verifier/rules";
 import { certificates } from "@sd-card/verifier/x5c";
+import { parseLogPolicy, verifyLogProof } from "@sd-card/verifier/log";
 import { Refused, parseTrustedIssuers } from "@sd-card/verifier";
 
 const issuers = await parseTrustedIssuers("{}", { certificates });
@@ -33,6 +36,7 @@ const keyBinding = new Unbound("why");
 const card: VerifiedCard = await verifyPresentation("a~", { issuers, keyBinding, status }, 1);
 const sentence: string = RULES["kb.replayed"].sentence;
 new Refused("kb.replayed", "kb-jwt/nonce");
+const index: bigint = (await verifyLogProof("a~", await parseLogPolicy("quorum none\\n"), 1)).index;
 
 // @ts-expect-error no status
 await verifyPresentation("a~", { issuers, keyBinding }, 1);
@@ -52,7 +56,9 @@ new Refused("kb.replay", "kb-jwt/nonce");
 new CalledAgent({ issuers });
 // @ts-expect-error a challenge has its own type
 await present(card, [], "nonce", {}, 1);
-export { sentence };
+// @ts-expect-error a policy is not its text
+await verifyLogProof("a~", "quorum none\\n", 1);
+export { index, sentence };
 """
 
 
@@ -94,6 +100,7 @@ def test_an_entrance_is_small_when_bundled(entrance: str, tmp_path: Path) -> Non
 
     assert 10_000 < alone <= MOST_BYTES
     assert 1_000 < size(tmp_path, entrance, "x5c") - alone <= MOST_OF_CERTIFICATES
+    assert 1_000 < size(tmp_path, entrance, "log") - alone <= MOST_OF_LOG
 
 
 def test_the_package_needs_no_other_and_is_pinned() -> None:
@@ -142,6 +149,28 @@ def test_the_sample_of_the_readme_prints_what_it_shows(installed: Path) -> None:
     assert run("node", "sample.mjs", folder=installed) == shown
 
 
+PROVED = """
+import { readFileSync } from "node:fs";
+import { parseLogPolicy, verifyLogProof } from "@sd-card/verifier/log";
+const policy = await parseLogPolicy(readFileSync("policy.txt", "utf8"));
+const [proved, plain] = ["proved.txt", "plain.txt"].map((name) => readFileSync(name, "utf8"));
+console.log(String((await verifyLogProof(proved, policy, 1_800_000_000)).index));
+await verifyLogProof(plain, policy, 1_800_000_000).catch((refusal) => console.log(refusal.rule));
+"""
+
+
+def test_a_proof_in_the_kb_jwt_of_python_is_verified(installed: Path, world: World) -> None:
+    plain = world.holder.accept()
+    proved = sdcard.with_log_proof(plain, str(proof(str(world.holder.card).split("~")[0], *list(WITNESSES)[:2])))
+    for name, one in (("proved", proved), ("plain", plain)):
+        shown = sdcard.present(one, sdcard.select_all(one), world.verifier.challenge(), world.holder.signer, NOW)
+        (installed / f"{name}.txt").write_text(str(shown), encoding="ascii")
+    (installed / "policy.txt").write_text(POLICY, encoding="utf-8")
+    (installed / "proved.mjs").write_text(PROVED, encoding="utf-8")
+
+    assert run("node", "proved.mjs", folder=installed) == "5\nlog.proof-missing\n"
+
+
 def _registered(folder: Path) -> None:
     """Write the files that the sample reads: those of a registered agent."""
     clock, private = SystemClock(), ec.generate_private_key(ec.SECP256R1())
@@ -161,6 +190,9 @@ def _registered(folder: Path) -> None:
     trusted = sdcard.TrustedIssuers.of("https://registry.example", registry.public_key)
     (folder / "internal.sd-card").write_text(f"{issued}\n")
     (folder / "agent.jwk").write_bytes(encode_json({**key.public_key.to_jwk(), "d": secret}))
+    logged = proof(str(issued).split("~")[0], *list(WITNESSES)[:2], at=1_700_000_000)
+    (folder / "internal.tlog-proof").write_text(str(logged), encoding="utf-8")
+    (folder / "policy.txt").write_text(POLICY, encoding="utf-8")
     (folder / "trust.json").write_bytes(encode_json(encode_trusted_issuers(trusted)))
 
 

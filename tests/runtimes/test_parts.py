@@ -42,6 +42,14 @@ def test_changed_certificates_have_the_same_outcome_in_both_languages() -> None:
     assert outcomes["x5c.format"] > 500
 
 
+def test_changed_proofs_of_a_log_and_policies_have_the_same_outcome_in_both_languages() -> None:
+    outcomes, found = differences(1500, 6, "log/")
+
+    assert found == []
+    assert min(outcomes[f"log.{one}"] for one in ("policy-malformed", "proof-malformed", "checkpoint-malformed")) > 100
+    assert min(outcomes[one] for one in ("accepted", "log.inclusion", "log.signature", "log.witnesses")) > 20
+
+
 @each_runtime
 def test_a_hostile_text_is_refused_and_nothing_else(runtime: str) -> None:
     found: Any = run_part(runtime, "hostile")

@@ -1,5 +1,5 @@
 // What the package does beyond the vectors, in any runtime. Each test is named by what holds.
-import { AdmissionPolicy, AgentSession, Answering, AnyAgent, CHALLENGE_HEADER, CalledAgent, Challenge, Checked, ClaimRequest, FetchedStatusLists, MemoryReplayRecord, Misuse, PROOF_HEADER, Refused, Selection, StatelessChallenges, ThisAgent, Unbound, Unchecked, Unsolicited, certificates, checkAgentChallenge, checkChallengeInteraction, encodeChallenge, encodeCredentials, encodeProof, memoryChallenges, newChallenge, parseAgentChallenge, parsePublicJwk, parseTrustedIssuers, present, presentingFetch, protect, provedFetch, sdCardMiddleware, selectAll, selectPaths, selectRequested, verifyPresentation, verifyTrustList } from "./package.js";
+import { AdmissionPolicy, AgentSession, Answering, AnyAgent, CHALLENGE_HEADER, CalledAgent, Challenge, Checked, ClaimRequest, FetchedStatusLists, MemoryReplayRecord, Misuse, PROOF_HEADER, Refused, Selection, StatelessChallenges, ThisAgent, Unbound, Unchecked, Unsolicited, certificates, checkAgentChallenge, checkChallengeInteraction, encodeChallenge, encodeCredentials, encodeProof, memoryChallenges, newChallenge, parseAgentChallenge, parseLogPolicy, parsePublicJwk, parseTrustedIssuers, present, presentingFetch, protect, provedFetch, sdCardMiddleware, selectAll, selectPaths, selectRequested, verifyLogProof, verifyPresentation, verifyTrustList } from "./package.js";
 import { namedRule } from "../src/http.js";
 import { encodeBase64url, parseJson } from "../src/json.js";
 import { undisclosed } from "../src/requests.js";
@@ -586,6 +586,23 @@ const TESTS = {
     const record = memoryChallenges(AUDIENCE, countedRandomness(), { capacity: 1_000_000 }).used;
     for (let n = 0; n < 130_000; n += 1) if (!record.add(`${n}`, NOW + n, NOW + n - 300)) throw new Error(`${n}`);
     equal(record.add("129999", NOW + 129_999, NOW), false);
+  },
+
+  async "a policy and a proof of a log have at most 131,072 characters"() {
+    const comment = (size) => `#${"\u{1f600}".repeat(size - 14)}\nquorum none\n`;
+    const policy = await parseLogPolicy(comment(131_072));
+    equal(policy.quorum, null);
+    equal((await refused("limit.bytes", () => parseLogPolicy(comment(131_073)))).where, "log/policy");
+    const proof = (size) => "x".repeat(size);
+    await refused("log.proof-malformed", () => verifyLogProof("a.b.c~", policy, NOW, proof(131_072)));
+    equal((await refused("limit.bytes", () => verifyLogProof("a.b.c~", policy, NOW, proof(131_073)))).where, "log/proof");
+  },
+
+  async "a proof of a log that is missing, and arguments of another kind, are told apart"(world) {
+    const policy = await parseLogPolicy("quorum none\n");
+    await refused("log.proof-missing", async () => verifyLogProof(await presented(world), policy, NOW));
+    for (const [text, terms, proof] of [["a.b.c~", "quorum none\n", "x"], [null, policy, "x"], ["a.b.c~", policy, null]]) await misused(() => verifyLogProof(text, terms, NOW, proof));
+    await misused(() => parseLogPolicy(null));
   },
 
   async "a list of many places that hide all is read in linear time"(world) {

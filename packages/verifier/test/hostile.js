@@ -71,6 +71,8 @@ async function insides(world) {
 const MAY_PASS = /^(?:parseProof|parseCredentials|parseChallenge), |names of prototypes as an unprotected header$/;
 
 const REASON = "hostile";
+const SALT = `${"A".repeat(43)}=`;
+const PROOF = `c2sp.org/tlog-proof@v1\nextra ${SALT}\nindex 0\n\n`;
 
 /**
  * Each public name, to ways in which a hostile text enters it. A text of the caller's own may be `Misuse` too. Null: it takes no text.
@@ -81,6 +83,7 @@ const everyWay = (world, card) => {
   const { certificates, present, selectAll, selectPaths, selectRequested, partialCard, Selection } = everything;
   const own = { issuers, origin: AUDIENCE, agent: new everything.AnyAgent(REASON), status: new Unchecked(REASON) };
   const called = new everything.CalledAgent(own);
+  const noQuorum = new everything.LogPolicy([], new Map(), new Map(), null);
   const client = everything.memoryChallenges(AUDIENCE, everything.systemRandomness, { purpose: "called-agent" });
   const session = () => new everything.AgentSession(called, client, clock);
   const asked = (text) => ({ challenge: new everything.Challenge(text, text), request: new everything.ClaimRequest([]), service: null });
@@ -129,6 +132,8 @@ const everyWay = (world, card) => {
     parseChallenge: [(text) => parseChallenge([text]), (text) => parseChallenge([`SD-Card nonce="n", audience="a", service="${text.slice(0, 3900)}"`])],
     parseProof: [(text) => parseProof([text])],
     presentingFetch: [(text) => everything.presentingFetch({ ...presenting, audience: text }, fetch), (text) => everything.presentingFetch({ ...presenting, origin: text }, fetch), (text) => everything.presentingFetch(presenting, answering({ "www-authenticate": `SD-Card ${headers(text)}` }))(`${AUDIENCE}/x`)],
+    LogPolicy: null, parseLogPolicy: [(text) => everything.parseLogPolicy(text), (text) => everything.parseLogPolicy(`${text}\n`), (text) => everything.parseLogPolicy(`log ${text}\n`), (text) => everything.parseLogPolicy(`group ${text} all ${text}\nquorum constructor\n`), (text) => everything.parseLogPolicy(`group x constructor ${text}\n`)],
+    verifyLogProof: [(text) => everything.verifyLogProof(text, noQuorum, NOW), (text) => everything.verifyLogProof("a.b.c~", noQuorum, NOW, text), (text) => everything.verifyLogProof("a.b.c~", noQuorum, NOW, `${PROOF}${text}`), (text) => everything.verifyLogProof("a.b.c~", noQuorum, NOW, `${PROOF}a\n1\n${SALT}\n\n— ${text} AAAAAAAA\n`)],
     certificates: [(text) => certificates.readRoots([text], "trust"), (text) => certificates.readRoots(text, "trust"), (text) => certificates.readRoots([ROOT], "trust").keyOf(text, new Map([["x5c", [text, text]]]), NOW, "header")],
   };
 };

@@ -1,6 +1,6 @@
 // Runs vectors of sd-card-vectors/1 with the package, in any runtime. A vector is given as its text, and its outcome is
 // "accepted", or the rule and the place. Counterpart of sdcard/vectors.py.
-import { AdmissionPolicy, Answering, CalledAgent, Challenge, Checked, ClaimRequest, Refused, StatelessChallenges, ThisAgent, Unbound, Unchecked, Unsolicited, acceptSdCard, certificates, checkAgentChallenge, checkChallenge, parseAgentChallenge, parseChallenge, parseCredentials, parseProof, parsePublicJwk, parseTrustedIssuers, partialCard, present, selectPaths, selectRequested, verifyAgentProof, verifyPresentation, verifyStatusListToken, verifyTrustList } from "./package.js";
+import { AdmissionPolicy, Answering, CalledAgent, Challenge, Checked, ClaimRequest, Refused, StatelessChallenges, ThisAgent, Unbound, Unchecked, Unsolicited, acceptSdCard, certificates, checkAgentChallenge, checkChallenge, parseAgentChallenge, parseChallenge, parseCredentials, parseLogPolicy, parseProof, parsePublicJwk, parseTrustedIssuers, partialCard, present, selectPaths, selectRequested, verifyAgentProof, verifyLogProof, verifyPresentation, verifyStatusListToken, verifyTrustList } from "./package.js";
 import { DATA } from "../src/data.js";
 import { decodeBase64url, isNumber, numberOf, parseJsonObject, plainJson, sameJson, sortedText, utf8 } from "../src/json.js";
 
@@ -50,7 +50,7 @@ export async function runVectors(vectors) {
 }
 
 const KINDS = {
-  verify, accept, present: presents, "agent-challenge": agentChallenge, "agent-proof": agentProof, challenge: readChallenge, authorization, nonce, "status-list": statusList, "trust-list": trustList,
+  verify, accept, present: presents, "agent-challenge": agentChallenge, "agent-proof": agentProof, challenge: readChallenge, authorization, nonce, "status-list": statusList, "trust-list": trustList, "log-proof": logProof,
 };
 const NOT_THE_CASE = new Unchecked("not the case");
 
@@ -157,6 +157,12 @@ async function trustList(vector, { document, now, expectations }) {
   const jwks = (named) => [...named].flatMap(([kid, same]) => same.map((key) => ({ ...key.jwk, kid })));
   const entries = [...keys].map(([issuer, named]) => [issuer, { keys: jwks(named), ...(statusKeys.has(issuer) ? { status_keys: jwks(statusKeys.get(issuer)) } : {}) }]);
   return compareResult({ issuers: Object.fromEntries(entries), exp: expiresAt }, vector);
+}
+
+async function logProof(vector, { document, now, expectations }) {
+  const policy = await parseLogPolicy(expectations.policy);
+  const { origin, index, size, witnesses } = await verifyLogProof(`${expectations.issuer_jwt}~`, policy, now, document || undefined);
+  return compareResult({ origin, index: Number(index), size: Number(size), witnesses: Object.fromEntries(witnesses) }, vector);
 }
 
 const compare = (shown, claims) => (sameJson(shown, claims) ? "accepted" : "accepted, with other claims");

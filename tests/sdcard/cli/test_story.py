@@ -155,7 +155,9 @@ def test_a_proof_of_the_transparency_log_is_presented_and_explained(sdcard: Sdca
     explained = sdcard("verify", "plain.txt", *TRUST, "--status", *ASK, *log, "--explain", "--json")
     assert (explained.status, explained.json["rule"]) == (1, "log.proof-missing")
     steps = {one["step"]: one for one in explained.json["explanation"]["rules"] if one["outcome"] == "refused"}
-    assert steps["in a transparency log"]["where"] == "log/proof"
+    assert steps["proof of a log"]["where"] == "log/proof"
+    shown = sdcard("verify", "logged.txt", *TRUST, "--status", *ASK, *log, "--explain")
+    assert "SD-Card is in the log" in " ".join(shown.out.split())
     alone = sdcard("verify", "plain.txt", *TRUST, "--status", *ASK, "--log-proof", "internal.tlog-proof")
     assert (alone.status, "--log-policy" in alone.err) == (2, True)
     other = sdcard("present", "cards/public.sd-card", *key, "--log-proof", "internal.tlog-proof", "--json")
