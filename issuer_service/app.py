@@ -55,6 +55,7 @@ ROUTERS = (
     reviews.router,
     wellknown.router,
     transparency.router,
+    wellknown.metrics_router,
     wellknown.pages_router,
 )
 _DELETING_SECONDS = 600.0

@@ -208,6 +208,7 @@ class Container:
         turns: limits the number of Batches that are made at a time.
         authorization_server: issues accepted JWT access tokens, beside the registry's own tokens.
         metrics, readiness: the counters, and the last result of the health check.
+        metrics_token: shows the counters to its bearer; None: to nobody.
         rates: the rate limits.
         trusted_proxies: addresses of proxies whose ``X-Forwarded-For`` is used.
         request_ids: randomness for request ids; separate from ``salts``, which must stay secret.
@@ -244,6 +245,7 @@ class Container:
     turns: FairSemaphore = field(default_factory=lambda: FairSemaphore(_BATCHES_AT_ONCE), repr=False)
     authorization_server: AuthorizationServer | None = None
     metrics: Metrics = field(default_factory=Metrics, repr=False)
+    metrics_token: str | None = field(default=None, repr=False)
     readiness: Readiness = field(default_factory=Readiness, repr=False)
     rates: RateLimits = field(default_factory=RateLimits)
     trusted_proxies: tuple[Network, ...] = ()
@@ -346,6 +348,7 @@ def build_container(settings: Settings, vault: Vault) -> Container:
         console=settings.console,
         log=read_log_terms(settings),
         metrics=metrics,
+        metrics_token=settings.metrics_token.get_secret_value() if settings.metrics_token else None,
         replica=open_replica(settings, metrics),
     )
 

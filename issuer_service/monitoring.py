@@ -12,11 +12,13 @@ from typing import IO, TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 import structlog
 from prometheus_client import (
+    CONTENT_TYPE_PLAIN_0_0_4,
     CollectorRegistry,
     Counter,
     Gauge,
     Histogram,
     ProcessCollector,
+    generate_latest,
     make_wsgi_app,
     start_http_server,
 )
@@ -214,6 +216,10 @@ class Metrics:
     def show_lag(self, age: float | None) -> None:
         """The last heartbeat on the replica is so old; None: it has none."""
         self._lag.set(math.inf if age is None else age)
+
+    def text(self) -> tuple[bytes, str]:
+        """Return all metrics as Prometheus reads them, and the media type."""
+        return generate_latest(self.registry), CONTENT_TYPE_PLAIN_0_0_4
 
     def watch_connections(self, in_use: Callable[[], int]) -> None:
         """Read the number of connections at each scrape."""

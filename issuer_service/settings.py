@@ -117,6 +117,7 @@ class Settings(BaseSettings):
         approval_for: Skills whose agents a person approves before they get SD-Cards; ``*``: every agent.
         console: Whether the console for people is served at ``/console``.
         metrics_port: Port on 127.0.0.1 for Prometheus (``/metrics``). Default: none.
+        metrics_token: Bearer token of 32 characters or more for ``GET /metrics`` on the registry's port. Default: none.
         log_format: ``json``, one object a line; ``console``, for people; ``auto``, for people on a terminal, else JSON.
         log_level: Lowest level in the log: ``debug``, ``info`` (every request), ``warning`` or ``error``.
     """
@@ -178,6 +179,7 @@ class Settings(BaseSettings):
     approval_for: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = ()
     console: bool = False
     metrics_port: int | None = Field(default=None, ge=1, le=65_535)
+    metrics_token: SecretStr | None = Field(default=None, min_length=32)
     log_format: LogFormat = "auto"
     log_level: LogLevel = "info"
 

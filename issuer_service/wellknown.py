@@ -4,10 +4,12 @@ It comes from the settings and the keys in use; the ``Host`` that a client sends
 RFC 7517 5; RFC 9901 9.8, R-35).
 """
 
+import asyncio
 import re
 from base64 import b64encode
 from functools import cache
 from hashlib import sha256
+from hmac import compare_digest
 from http import HTTPStatus
 from importlib import import_module
 from importlib.resources import files
@@ -20,6 +22,8 @@ from pydantic import BaseModel, Field
 
 from issuer_service.container import Container
 from issuer_service.keys.repository import KeyUse
+from issuer_service.rate_limit import neighbourhood
+from issuer_service.request_context import header_values, request_context_of
 from issuer_service.routes import NOT_MODIFIED, STATUS, FromContainer, public_response, refusals
 from sdcard.advice import ADVICE_OVER_HTTP
 from sdcard.cards.json_schema import SHAPES, card_schema
@@ -27,6 +31,7 @@ from sdcard.encoding import encode_json
 from sdcard.errors import Finding, Part, Refused, Where
 from sdcard.io.key_files import public_jwks
 from sdcard.io.system import printable
+from sdcard.oauth import WHERE, parse_credentials
 from sdcard.rules import Rule
 
 router = APIRouter(tags=["well-known"])
@@ -114,6 +119,29 @@ async def readiness(container: FromContainer, response: Response) -> Health:
     response.headers["Cache-Control"] = "no-store"
     await container.readiness.check(container.database, container.keys, container.clock.now())
     return Health()
+
+
+# -- ``GET /metrics``: for Prometheus on another machine --------------------------------------------------------------
+
+metrics_router = APIRouter(include_in_schema=False)
+
+
+@metrics_router.get("/metrics", response_class=Response)
+async def metrics(request: Request, container: FromContainer) -> Response:
+    """Show the metrics to the bearer of ``SDCARD_METRICS_TOKEN``.
+
+    The database is not asked: they say that it does not answer.
+    """
+    expected = container.metrics_token
+    if expected is None:
+        raise Refused(Rule.REQUEST_TARGET, _REQUEST.within("path"))
+    sent = parse_credentials(header_values(request.scope, b"authorization"))
+    if not compare_digest(sent.encode(), expected.encode()):
+        client = neighbourhood(request_context_of(request.scope).client)
+        container.rates.failures.take(client, container.clock.now())
+        raise Refused(Rule.TOKEN_INVALID, WHERE)
+    text, media_type = await asyncio.to_thread(container.metrics.text)
+    return Response(text, HTTPStatus.OK, {"Cache-Control": "no-store"}, media_type)
 
 
 # -- ``GET /schemas/…``: JSON Schemas of card formats -----------------------------------------------------------------

@@ -1,5 +1,6 @@
 """The files under ``deploy/`` say what the programs that read them understand, and do what the runbook says."""
 
+import contextlib
 import json
 import os
 import re
@@ -12,18 +13,22 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
 import trustme
+import yaml
 
 from issuer_service.access import Scope
 from issuer_service.app import openapi_document
+from issuer_service.monitoring import Metrics
 from issuer_service.routes import PUBLIC_PATHS
 from issuer_service.settings import Settings, check_fit_to_serve, read_configuration
 from sdcard.errors import Part, Where
 from sdcard.jose.keys import parse_public_jwk
 from sdcard.limits import DEFAULT_LIMITS
+from sdcard.rules import Rule
 from sdcard.status_list import verify_status_list_token
 from tests.groups import needs, unavailable
 from tests.issuer_service.desk import request
@@ -40,7 +45,7 @@ def program(name: str) -> str:
     """Return the path of a real server's program."""
     needs("servers")
     found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-    return found or unavailable(f"needs {name}: apt-get install nginx-light systemd")
+    return found or unavailable(f"needs {name}: apt-get install nginx-light systemd prometheus")
 
 
 def unit(folder: Path, name: str = "sdcard.service") -> Path:
@@ -93,6 +98,107 @@ def test_the_unit_waits_longer_than_the_registry_does() -> None:
 
     assert wait is not None
     assert int(wait.group(1)) > Settings().stop_seconds
+
+
+RULES, UNIT_TESTS = DEPLOY / "prometheus" / "rules.yml", DEPLOY / "prometheus" / "rules.test.yml"
+
+
+def alerts() -> dict[str, dict[str, Any]]:
+    """Alert → its rule."""
+    groups = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
+    return {rule["alert"]: rule for group in groups for rule in group["rules"] if "alert" in rule}
+
+
+def test_each_alert_has_a_runbook_section_and_each_section_an_alert() -> None:
+    page = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
+    sections = {part.partition("\n")[0]: part for part in page.split("\n## ")[1:]}
+    named = {name: rule["annotations"]["runbook"] for name, rule in alerts().items()}
+    anchors = {f"docs/alerts.md#{title.lower().replace(' ', '-')}": text for title, text in sections.items()}
+
+    assert set(named.values()) == set(anchors)
+    assert [name for name, anchor in named.items() if f"`{name}`" not in anchors[anchor]] == []
+    assert {rule["labels"]["severity"] for rule in alerts().values()} == {"page", "ticket"}
+
+
+def test_rules_name_metrics_and_rules_and_routes_that_there_are() -> None:
+    text = RULES.read_text(encoding="utf-8")
+    shown = Metrics()
+    shown.count_request("GET", "/status/{list_id}", 200, Rule.STORE_UNAVAILABLE, 0.1)
+    shown.count_card("public")
+    metrics = set(re.findall(r"^(\w+)(?:[{ ])", shown.text()[0].decode(), re.MULTILINE))
+
+    assert set(re.findall(r"\b(?:sdcard|process)_\w+", text)) <= metrics
+    assert {one for found in re.findall(r'rule="([^"]+)"', text) for one in found.split("|")} <= set(Rule)
+    routes = {one for found in re.findall(r'route=~"([^"]+)"', text) for one in found.split("|")}
+    assert routes <= set(openapi_document()["paths"])
+    buckets = set(re.findall(r'le="([0-9.]+)"', shown.text()[0].decode()))
+    assert set(re.findall(r'le="([0-9.]+)"', text)) <= buckets
+
+
+def test_each_alert_is_tested_to_fire_and_not_to() -> None:
+    tests = [one for group in yaml.safe_load(UNIT_TESTS.read_text())["tests"] for one in group["alert_rule_test"]]
+    fires = {one["alertname"] for one in tests if one["exp_alerts"]}
+
+    assert fires == set(alerts())
+
+
+@pytest.mark.servers
+def test_promtool_accepts_rules_and_their_tests(tmp_path: Path) -> None:
+    folder, promtool = DEPLOY / "prometheus", program("promtool")
+    for command in (
+        ["check", "rules", "rules.yml"],
+        ["test", "rules", "rules.test.yml"],
+        ["check", "config", "--syntax-only", "prometheus.yml"],
+    ):
+        ran = subprocess.run([promtool, *command], cwd=folder, capture_output=True, text=True)
+        assert ran.returncode == 0, (command, ran.stdout, ran.stderr)
+        assert "SUCCESS" in ran.stdout
+    broken = RULES.read_text().replace('up{job="sdcard"} == 0', 'up{job="sdcard"} == 2')
+    (tmp_path / "rules.yml").write_text(broken, encoding="utf-8")
+    shutil.copy(UNIT_TESTS, tmp_path)
+    ran = subprocess.run([promtool, "test", "rules", "rules.test.yml"], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 1, "its tests find a rule that never fires"
+
+
+@pytest.mark.servers
+def test_a_real_prometheus_reads_the_metrics_with_the_token_and_evaluates_the_rules(tmp_path: Path) -> None:
+    upstream, port, secret = free_port(), free_port(), "metrics-" + "0123456789abcdef" * 2
+    (tmp_path / "token").write_text(secret, encoding="utf-8")
+    shutil.copy(RULES, tmp_path)
+    text = (DEPLOY / "prometheus" / "prometheus.yml").read_text(encoding="utf-8")
+    for pattern, after in (
+        ("scheme: https", "scheme: http"),
+        ("/etc/prometheus/sdcard-metrics.token", str(tmp_path / "token")),
+        (r"targets: \[.*\]", f'targets: ["127.0.0.1:{upstream}"]'),
+        ("_interval: 15s", "_interval: 1s"),
+    ):
+        text, count = re.subn(pattern, after, text)
+        assert count
+    (tmp_path / "prometheus.yml").write_text(text, encoding="utf-8")
+    options = [f"--storage.tsdb.path={tmp_path}/data", f"--web.listen-address=127.0.0.1:{port}"]
+    command = [program("prometheus"), f"--config.file={tmp_path}/prometheus.yml", *options]
+    with (
+        registry_behind(tmp_path, upstream, SDCARD_METRICS_TOKEN=secret),
+        subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server,
+        httpx2.Client(base_url=f"http://127.0.0.1:{port}/api/v1", trust_env=False) as client,
+    ):
+        try:
+            until = time.monotonic() + 60
+            found: list[Any] = []
+            while not found and time.monotonic() < until:
+                time.sleep(0.2)
+                with contextlib.suppress(httpx2.TransportError):
+                    query = {"query": 'up{job="sdcard"} == 1 and on() count(sdcard_native_kernel) == 1'}
+                    answer = client.get("/query", params=query)
+                    found = answer.json()["data"]["result"] if answer.status_code == 200 else []
+            assert found, "it is up, and has our metrics"
+            groups = client.get("/rules").json()["data"]["groups"]
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait(timeout=30)
+    rules = [rule for group in groups for rule in group["rules"]]
+    assert {rule["name"] for rule in rules} >= set(alerts())
+    assert [rule["name"] for rule in rules if rule["health"] == "err"] == []
 
 
 def test_the_settings_are_settings_and_fit_to_serve() -> None:

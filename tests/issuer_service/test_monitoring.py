@@ -22,11 +22,13 @@ from typing import Any
 import httpx2
 import pytest
 from prometheus_client import REGISTRY, generate_latest
+from pydantic import SecretStr, ValidationError
 from sqlalchemy import Connection, text
 
 from issuer_service.keys.repository import KeyUse
 from issuer_service.monitoring import _KEPT_SECONDS, LogFormat, LogLevel, Metrics, Readiness, logging_to, offered
 from issuer_service.server import bind, running
+from issuer_service.settings import Settings
 from sdcard import PublicKey
 from sdcard.acceleration import KERNEL
 from sdcard.io.database import open_database
@@ -508,7 +510,7 @@ def test_requests_cards_lists_and_refusals_are_counted(desk: Desk) -> None:
     for line in (
         'sdcard_requests_total{method="POST",route="/agents/register",status="2xx"} 1.0',
         'sdcard_requests_total{method="POST",route="/agents/register",status="4xx"} 2.0',
-        'sdcard_requests_total{method="other",route="none",status="4xx"} 1.0',
+        'sdcard_requests_total{method="other",route="/metrics",status="4xx"} 1.0',
         'sdcard_requests_total{method="GET",route="/status/{list_id}",status="2xx"} 3.0',
         'sdcard_request_seconds_count{route="/agents/register"} 3.0',
         'sdcard_cards_issued_total{context="public"} 1.0',
@@ -580,11 +582,32 @@ def test_they_are_read_on_a_port_of_their_own_and_not_on_the_registrys(desk: Des
     assert (head.status_code, head.content) == (200, b"")
     assert head.headers["content-type"].startswith("text/plain")
     assert int(head.headers["content-length"]) > 100
-    assert 'sdcard_requests_total{method="GET",route="none",status="4xx"} 1.0' in text
+    assert 'sdcard_requests_total{method="GET",route="/metrics",status="4xx"} 1.0' in text
     with pytest.raises(httpx2.TransportError):
         httpx2.get(f"http://127.0.0.1:{port}/metrics", trust_env=False)
     with offered(metrics, None):
         pass
+
+
+def test_a_token_shows_them_to_another_machine_also_without_a_database(desk: Desk) -> None:
+    secret = "metrics-" + "0123456789abcdef" * 2
+    with desk.open(metrics_token=secret, rates=limits(failures=60)) as registry:
+        desk.file.unlink()
+        assert_refused(registry.get("/metrics"), 401, ("token.missing", "request/headers/authorization"))
+        for wrong in (secret[:-1], secret + "f", registry.token, *["guessed"] * 7):
+            refused = registry.ask("GET", "/metrics", token=wrong)
+            assert_refused(refused, 401, ("token.invalid", "request/headers/authorization"))
+            assert refused.headers["www-authenticate"].startswith("Bearer")
+        assert registry.ask("GET", "/metrics", token="guessed").status_code == 429
+        shown, head = (registry.ask(method, "/metrics", token=secret) for method in ("GET", "HEAD"))
+
+    assert (shown.status_code, head.status_code, head.content) == (200, 200, b"")
+    assert shown.headers["cache-control"] == "no-store"
+    assert shown.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert 'sdcard_requests_total{method="GET",route="/metrics",status="4xx"} 12.0' in shown.text
+    assert secret not in shown.text
+    with pytest.raises(ValidationError):
+        Settings(metrics_token=SecretStr("short"))
 
 
 def test_a_port_that_is_taken_is_said() -> None:

@@ -237,6 +237,7 @@ def test_what_may_hold_a_secret_is_known() -> None:
         "replica_url",
         "key_encryption_key",
         "pkcs11_pin",
+        "metrics_token",
     ]
 
 

@@ -56,6 +56,8 @@ NOT_RUN = {
         "needs root and a cluster's programs; tests/cluster starts it",
     ("docs/cluster.md", "patronictl -c /tmp/cluster/db1/patroni.yml list           # roles, lag, timeline"):
         "needs the cluster of the block before",
+    ("docs/alerts.md", "apt-get install --no-install-recommends prometheus"):
+        "needs root; tests/test_deploy.py starts Prometheus with these files",
     ("docs/keys.md", "sdcard keys import cards issuer.jwk"):
         "needs files of an older registry; tests/issuer_service/keys/test_service.py has them",
     ("docs/discovery.md", "sdcard discover --registry http://127.0.0.1:8080 --catalogue"):
