@@ -63,6 +63,23 @@ def test_systemd_understands_the_unit(tmp_path: Path) -> None:
 
 
 @pytest.mark.servers
+def test_each_instance_of_a_cluster_has_its_own_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    template = unit(tmp_path).rename(tmp_path / "sdcard@.service")
+    drop_in = tmp_path / "sdcard@.service.d"
+    drop_in.mkdir()
+    shutil.copy(DEPLOY / "cluster" / "instance.conf", drop_in)
+    instance = template.with_name("sdcard@8081.service")
+    ran = subprocess.run([program("systemd-analyze"), "verify", instance], capture_output=True, text=True)
+
+    assert (ran.returncode, [line for line in ran.stderr.splitlines() if "sdcard@" in line]) == (0, [])
+    [given] = re.findall(r"^Environment=(.*)$", (drop_in / "instance.conf").read_text(encoding="utf-8"), re.MULTILINE)
+    for pair in given.replace("%i", "8081").split():
+        monkeypatch.setenv(*pair.split("="))
+    read = read_configuration(DEPLOY / "sdcard.toml", os.environ, {})
+    assert (read.settings.port, read.settings.metrics_port) == (8081, 18081)
+
+
+@pytest.mark.servers
 def test_systemd_understands_the_timer_that_renews(tmp_path: Path) -> None:
     names = ["sdcard-renew.service", "sdcard-renew.timer"]
     files = [str(unit(tmp_path, name)) for name in names]

@@ -41,8 +41,12 @@ REPLACED = {
     "/mnt/elsewhere/": "elsewhere/",
     "../examples/": "examples/",
     "keys rotate cards  ": "keys rotate cards --at-once  ",
+    "cd /var/lib/sdcard": "true",
+    "registry.sqlite": "sdcard.sqlite",
+    "systemctl stop sdcard": "kill %1; wait %1",
+    "systemctl start sdcard": "sdcard serve > registry.log 2>&1 &",
 }
-"""Text of a sample → text that runs: foreign addresses, and a wait of ten minutes that is skipped."""
+"""Text of a sample → text that runs: foreign addresses, a unit of systemd, and a wait of ten minutes that is skipped."""
 
 
 class Shell:
@@ -159,7 +163,10 @@ class Shell:
 
 
 def _furnish(folder: Path) -> None:
-    """Make a beginner's folder: links to the checkout's folders, and a virtual environment."""
+    """Make a beginner's folder: links to the checkout's folders, and a virtual environment.
+
+    ``registry`` is the shell function of docs/operations.md.
+    """
     (folder / "elsewhere").mkdir()
     (folder / ".venv" / "bin").mkdir(parents=True)
     (folder / ".venv" / "bin" / "activate").touch()
@@ -167,7 +174,7 @@ def _furnish(folder: Path) -> None:
         (folder / name).symlink_to(ROOT / name)
     (folder / "georoute.json").symlink_to(ROOT / "examples" / "georoute.json")
     (folder / "tools").mkdir()
-    for name, script in (("sdcard", _SDCARD), ("python", _PYTHON)):
+    for name, script in (("sdcard", _SDCARD), ("registry", _SDCARD), ("python", _PYTHON)):
         (folder / "tools" / name).write_text(script.replace("{python}", sys.executable))
         (folder / "tools" / name).chmod(0o700)
 
