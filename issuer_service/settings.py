@@ -86,9 +86,9 @@ class Settings(BaseSettings):
         policy: Disclosure policy, TOML or JSON. Default: the built-in policy.
         card_signers: JWKS file with the keys that are trusted to sign agent cards. Default: no key is trusted.
         profile: Draft version to write: ``sd-card`` or ``agent-sd-jwt-02``.
-        lifetime_days: Minimum lifetime of an SD-Card. ``exp`` is a multiple of the lifetime, or of 30 days if shorter.
+        lifetime_days: Minimum lifetime of an SD-Card. ``exp`` is rounded up, so that many SD-Cards share it.
         proof_of_possession: ``accepted``: proofs of Holder keys are optional; ``demanded``: required.
-        subject_per: Scope of ``sub``: ``agent``, as the draft requires; ``context``, pairwise names; or ``card``.
+        subject_per: One ``sub`` for each ``agent``, as the draft requires, ``context`` (pairwise) or ``card``.
         body_limit: Maximum request body in bytes. Bodies without card and keys: at most 131,072.
         host: Address to listen on. Behind a proxy, use loopback.
         port: Port to listen on.
@@ -98,7 +98,7 @@ class Settings(BaseSettings):
         trusted_proxies: Addresses and networks of proxies whose ``X-Forwarded-For`` names the client.
         address_requests_per_minute: Limit for an address, except for status lists, keys and health; 0: no limit.
         token_requests_per_minute: Limit for a token; 0: no limit.
-        bad_tokens_per_minute: Limit of invalid tokens (an address), and of taken ids and keys (a subject); 0: no limit.
+        bad_tokens_per_minute: Limit for invalid tokens of an address, and taken ids and keys of a subject; 0: none.
         authorization_server: ``iss`` of an identity provider whose JWT access tokens are accepted (RFC 9068).
         authorization_jwks: Keys of the identity provider: an https URL, or a JWKS file.
         authorization_networks: Private networks to fetch the identity provider's keys from, such as ``10.0.0.0/8``.

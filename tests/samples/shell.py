@@ -46,7 +46,7 @@ REPLACED = {
     "systemctl stop sdcard": "kill %1; wait %1",
     "systemctl start sdcard": "sdcard serve > registry.log 2>&1 &",
 }
-"""Text of a sample → text that runs: foreign addresses, a unit of systemd, and a wait of ten minutes that is skipped."""
+"""Text of a sample → text that runs: foreign addresses, a unit of systemd, a wait of ten minutes that is skipped."""
 
 
 class Shell:
