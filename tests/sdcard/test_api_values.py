@@ -47,6 +47,7 @@ from sdcard.issuer import Validity
 from sdcard.policy.context import Partner
 from sdcard.policy.model import DisclosurePolicy
 from sdcard.status_list import StatusReference
+from sdcard.transparency.notes import parse_checkpoint
 from sdcard.trust import encode_trusted_issuers
 from tests.sdcard.test_pickling import SAMPLES
 from tests.world import AUDIENCE, ISSUER, NOW, World, example, key
@@ -187,6 +188,8 @@ def arguments(world: World, name: str) -> dict[str, Any]:
         "VerificationCache.store": {"size": 1_000},
         "parse_log_policy": {"text": LOG_POLICY},
         "LogPolicy.verify": {"text": checkpoint},
+        "LogPolicy.check_log": {"checkpoint": parse_checkpoint(checkpoint)},
+        "LogPolicy.check_witnesses": {"checkpoint": parse_checkpoint(checkpoint)},
         "with_log_proof": {"proof": logged},
         "InLog": {"policy": sdcard.parse_log_policy(LOG_POLICY)},
         "InMemorySigner": {"key": key(3)._key},
@@ -278,6 +281,7 @@ ONE_VALUE = {
     "card_format format": "our own description of a format",
     "sd_jwt _issued root agreement selection allowed held plan acceptance": "only results of ours have this type",
     "contexts agreements": "only a parsed policy has them",
+    "checkpoint": "only a parsed text has this type",
     "policy card token expected expectations presentations key_binding status requirement": "made of what is tried",
 }
 """Parameters for which there is no value but the good one, and why."""
