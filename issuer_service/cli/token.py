@@ -1,4 +1,4 @@
-"""``sdcard token``: bearer tokens for the registry."""
+"""``sdcard token``: access tokens for the registry."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -35,7 +35,7 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.callback()
 def group() -> None:
-    """Make, list and withdraw bearer tokens for the registry."""
+    """Make, list and withdraw access tokens for the registry."""
 
 
 @app.command("create")

@@ -23,6 +23,7 @@ from sdcard.cli.options import (
     Timeout,
     TokenFile,
     Yes,
+    YesRevoke,
     complete_contexts,
     confirm,
     confirm_superseding,
@@ -74,7 +75,7 @@ def register(
         str | None, typer.Option(help="For the context federation: the partner that may see the SD-Card.")
     ] = None,
     supersedes: Supersedes = "run_out",
-    yes: Yes = False,
+    yes: YesRevoke = False,
     timeout: Timeout = 60,
     token_file: TokenFile = None,
     as_json: AsJson = False,
@@ -264,8 +265,8 @@ def domains(agent: AgentId, registry: RegistryAddress, token_file: TokenFile = N
 def log_proofs(agent: AgentId, registry: RegistryAddress, out: OutDirectory, token_file: TokenFile = None) -> None:
     """Save proofs that SD-Cards are in the registry's log, beside the SD-Cards.
 
-    It also saves the openings of all leaves about the agent, for `sdcard log monitor --cards`. Exit status 1: a
-    proof is missing, because witnesses did not cosign that part of the log yet.
+    It also saves what `sdcard log monitor --cards` needs to recognize the log's entries about the agent. Exit status
+    1: a proof is missing, because witnesses have not yet signed that part of the log.
 
     Example: sdcard agents log-proofs georoute --registry https://registry.example --out cards
     """
@@ -280,7 +281,7 @@ def renew(
     out: OutDirectory,
     issuer: IssuerName = None,
     supersedes: Supersedes = "run_out",
-    yes: Yes = False,
+    yes: YesRevoke = False,
     if_expiring: Annotated[
         bool,
         typer.Option(
@@ -336,7 +337,7 @@ def change_keys(
     out: OutDirectory,
     issuer: IssuerName = None,
     supersedes: Supersedes = "revoke",
-    yes: Yes = False,
+    yes: YesRevoke = False,
     token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:

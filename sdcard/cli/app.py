@@ -186,9 +186,9 @@ COMMANDS = {
     "fetch": (
         "discover:fetch",
         "Fetch an agent's card from its address or well-known address, and verify it. The command asks the host for a "
-        "proof that it is the agent. Exit status 0: an SD-Card that its host proved, or with --unbound a verified one; "
-        "1: refused, an SD-Card without the proof, or a plain card, which nobody signed. Example: sdcard "
-        "fetch https://agent.example --trust trust.json --status",
+        "proof that it is the agent. Give --status or --status-unchecked. Exit status 0: an SD-Card that its host "
+        "proved, or with --unbound one that a trusted registry signed; 1: refused, an SD-Card without the proof, or a "
+        "plain card, which is not verified. Example: sdcard fetch https://agent.example --trust trust.json --status",
     ),
     "inspect": (
         "verify:inspect",
@@ -204,15 +204,15 @@ COMMANDS = {
     ),
     "verify": (
         "verify:command",
-        "Verify a presentation; --explain shows every rule and its outcome. Exit status 0: verified; 1: refused; "
-        "2: misuse. Example: sdcard verify shown.txt --trust trust.json --audience https://me.example "
-        "--nonce n-0S6_WzA2Mj --status",
+        "Verify a presentation. Give --audience and --nonce, or --unbound. Give --status or --status-unchecked. Exit "
+        "status 0: verified; 1: refused; 2: misuse. --explain shows every rule and its outcome. Example: sdcard "
+        "verify shown.txt --trust trust.json --audience https://me.example --nonce n-0S6_WzA2Mj --status",
     ),
     "linkability": (
         "policy:linkability",
         "List the values that link SD-Cards or presentations, and say which are avoidable. Nothing is "
-        "verified, and no value is shown. Exit status 0: no avoidable value links them; 1: a value does, "
-        "or a text was refused; 2: misuse. Example: sdcard linkability cards/public-0.sd-card "
+        "verified, and no value is shown. Exit status 0: no avoidable value links them; 1: an avoidable "
+        "value links them, or a text was refused; 2: misuse. Example: sdcard linkability cards/public-0.sd-card "
         "cards/public-1.sd-card",
     ),
     "mcp": (
@@ -237,12 +237,12 @@ COMMANDS = {
         "Example: sdcard reinstate georoute --registry https://registry.example",
     ),
     "agents": ("agents:app", "Manage agents at a registry. The token comes from SDCARD_TOKEN or --token-file."),
-    "card": ("card:app", "Check, convert and sign agent cards; make ids for them."),
+    "card": ("card:app", "Check, convert and sign agent cards; make ids of AgentCards."),
     "policy": ("policy:app", "Check disclosure policies, and show their effect on a card."),
     "keys": ("keys:app", "Make keys in files; manage the registry's own keys, in its database."),
     "trust": ("keys:trust_app", "Sign a list of trusted Issuers, or show one."),
     "log": ("log:app", "Monitor a transparency log, or run a witness of logs."),
-    "token": (JOINED, "Make, list and withdraw the registry's bearer tokens, in its database."),
+    "token": (JOINED, "Make, list and withdraw the registry's access tokens, in its database."),
     "audit": (JOINED, "Verify and export the audit chain in the registry's database; make checkpoints."),
     "vectors": ("vectors:app", "Run the test vectors."),
     "conformance": ("conformance:app", "Test a deployment with attacks, with the permission of its operator."),

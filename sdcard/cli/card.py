@@ -37,7 +37,7 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.callback()
 def group() -> None:
-    """Check, convert and sign agent cards; make ids for them."""
+    """Check, convert and sign agent cards; make ids of AgentCards."""
 
 
 @app.command(

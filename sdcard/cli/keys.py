@@ -101,7 +101,12 @@ Networks: TypeAlias = Annotated[
         "--network", help="A network to fetch from besides public addresses, such as 10.0.0.0/8 (repeatable)."
     ),
 ]
-FetchStatus: TypeAlias = Annotated[bool, typer.Option("--status", help="Fetch the status list that the SD-Card names.")]
+FetchStatus: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--status", help="Fetch the status list that the SD-Card names. This or --status-unchecked is required."
+    ),
+]
 StatusUnchecked: TypeAlias = Annotated[
     str | None, typer.Option("--status-unchecked", metavar="REASON", help="Do not check the status, for this reason.")
 ]

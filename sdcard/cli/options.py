@@ -47,7 +47,7 @@ ProfileName: TypeAlias = Annotated[
     typer.Option(
         "--profile",
         autocompletion=completing(PROFILES),
-        help="The format of SD-Cards, by its draft: " + " or ".join(PROFILES) + ".",
+        help="The draft that defines the format of the SD-Cards: " + " or ".join(PROFILES) + ".",
     ),
 ]
 RequireCheck: TypeAlias = Annotated[
@@ -85,7 +85,10 @@ RegistryAddress: TypeAlias = Annotated[
 Timeout: TypeAlias = Annotated[
     float, typer.Option("--timeout", min=0, max=3600, help="How long to wait for the registry, in seconds.")
 ]
-Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
+Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Do it without asking for confirmation.")]
+YesRevoke: TypeAlias = Annotated[
+    bool, typer.Option("--yes", help="Do not ask before earlier SD-Cards are revoked (--supersedes revoke).")
+]
 TokenFile: TypeAlias = Annotated[
     Path | None,
     typer.Option(
@@ -202,7 +205,7 @@ def read_token(file: Path | None) -> str:
     token = read_text(str(file)) if file else lenient_token(os.environ.get("SDCARD_TOKEN", ""))
     if not token:
         raise Misuse(
-            "a bearer token is needed: set SDCARD_TOKEN, or give --token-file; `sdcard token create` makes one"
+            "an access token is needed: set SDCARD_TOKEN, or give --token-file; `sdcard token create` makes one"
         )
     check_given_text(token.encode("utf-8", "replace"), Part.ACCESS_TOKEN, str(file or "SDCARD_TOKEN"))
     if file and file.is_file() and stat.S_IMODE(file.stat().st_mode) & 0o077:

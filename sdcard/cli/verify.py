@@ -79,6 +79,19 @@ LogPolicyFile: TypeAlias = Annotated[
 LogProofFile: TypeAlias = Annotated[
     str | None, typer.Option(help="A file with a proof that a transparency log has the SD-Card.")
 ]
+ExpectedAudience: TypeAlias = Annotated[
+    str | None, typer.Option(help="The Verifier's own name: the expected `aud`. Required without --unbound.")
+]
+ExpectedNonce: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="The nonce that the Verifier sent. Use it once: it is not recorded. Required without --unbound."),
+]
+NotBound: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--unbound", metavar="REASON", help="Expect no key binding, for this reason; without --audience and --nonce."
+    ),
+]
 
 # -- ``sdcard verify`` and ``sdcard inspect`` -------------------------------------------------------------------------
 
@@ -145,13 +158,9 @@ def command(
     trust: TrustFile,
     trust_signer: TrustSigner = None,
     refresh: Refresh = False,
-    audience: Annotated[str | None, typer.Option(help="The Verifier's own name: the expected `aud`.")] = None,
-    nonce: Annotated[
-        str | None, typer.Option(help="The nonce that the Verifier sent. It is not recorded: use each nonce once.")
-    ] = None,
-    unbound: Annotated[
-        str | None, typer.Option(metavar="REASON", help="Expect no key binding, for this reason.")
-    ] = None,
+    audience: ExpectedAudience = None,
+    nonce: ExpectedNonce = None,
+    unbound: NotBound = None,
     status: FetchStatus = False,
     status_unchecked: StatusUnchecked = None,
     network: Networks = None,

@@ -60,8 +60,6 @@ NOT_RUN = {
         "needs root; tests/test_deploy.py starts Prometheus with these files",
     ("docs/keys.md", "sdcard keys import cards issuer.jwk"):
         "needs files of an older registry; tests/issuer_service/keys/test_service.py has them",
-    ("docs/discovery.md", "sdcard discover --registry http://127.0.0.1:8080 --catalogue"):
-        "needs a registry with a catalogue; tests/sdcard/cli/test_discover.py asks one",
     ("docs/tutorial.md", "python3 -m venv .venv"): "installs from an index; `.ci/run` installs the wheel so",
     ("docs/agent-frameworks.md", "pip install langgraph pydantic-ai-slim '..[fastapi]' uvicorn  # .. is the checkout"):
         "installs frameworks; tests/external/test_agent_frameworks.py runs both programs",

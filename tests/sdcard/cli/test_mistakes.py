@@ -393,7 +393,7 @@ def test_a_command_without_a_token_says_who_makes_one(sdcard: Sdcard, monkeypatc
     ran = sdcard("agents", "list", "--registry", "http://127.0.0.1:1")
 
     assert (ran.status, ran.out) == (2, "")
-    for words in ("a bearer token is needed", "SDCARD_TOKEN, or give --token-file", "`sdcard token create` makes one"):
+    for words in ("an access token is needed", "SDCARD_TOKEN, or give --token-file", "`sdcard token create` makes one"):
         assert words in said(ran)
 
 
