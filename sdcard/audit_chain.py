@@ -28,7 +28,6 @@ from sdcard.rules import Rule
 DOMAIN = b"sd-card audit record 1\n"
 """Prefix that no other hashed text of this library has."""
 CONTENT_DOMAIN = b"sd-card audit event 1\n"
-MIDDLE = b'","sequence":'
 _FAR = 2**53
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
@@ -72,22 +71,6 @@ def content_digest(content: Mapping[str, JsonValue]) -> str:
         Misuse: as ``chain_record``.
     """
     return hashlib.sha256(CONTENT_DOMAIN + _text(dict(content))).hexdigest()
-
-
-def split_at_head(content: Mapping[str, JsonValue]) -> tuple[bytes, bytes]:
-    """Split the hashed bytes of an event where the head goes in.
-
-    The digest of its record is SHA-256 over the first part, the head's digest, ``MIDDLE``, the record's number and the
-    second part. So a database can compute it without telling the head first.
-
-    Raises:
-        Misuse: as ``chain_record``; for an event without members before ``previous``, or behind ``sequence``.
-    """
-    before = {name: value for name, value in content.items() if name < "previous"}
-    behind = {name: value for name, value in content.items() if name > "sequence"}
-    if not before or not behind or len(before) + len(behind) < len(content):
-        raise Misuse("an event has members before `previous` and behind `sequence`, and none between")
-    return DOMAIN + _text(before)[:-1] + b',"previous":"', b"," + _text(behind)[1:]
 
 
 def _text(value: JsonObject) -> bytes:

@@ -1,10 +1,10 @@
 """Registration of a new agent in PostgreSQL: one statement, one round trip.
 
 The statement may only say yes. It writes nothing if the agent or a key is known, or the signing key is not in use; and
-PostgreSQL executes none of it if a status entry was taken, or the audit chain is not as expected. The transaction of
-``repository.record_registration`` decides then.
+PostgreSQL executes none of it if a status entry was taken, or the keys of the audit chain are others. The transaction
+of ``repository.record_registration`` decides then.
 
-Like that transaction it writes agent, keys and status entries first, and moves the head of the audit chain after all
+Like that transaction it writes agent, keys and status entries first, and shares the head of the audit chain after all
 that it may wait for. So no two transactions wait for each other.
 """
 
@@ -13,33 +13,29 @@ from collections.abc import Sequence
 from sqlalchemy import (
     ARRAY,
     CTE,
-    BigInteger,
     BindParameter,
     ColumnElement,
     Insert,
     LargeBinary,
     Select,
     Table,
-    Text,
     any_,
     bindparam,
-    cast,
     exists,
     func,
     insert,
     literal,
     select,
-    update,
 )
 
 from issuer_service.agents.records import RegistrationRow
 from issuer_service.agents.repository import agent_row, audit_row, key_rows
 from issuer_service.audit.records import AuditEvent, Row, Supersedes
-from issuer_service.audit.repository import CHAIN, ChainKeys, content_of
+from issuer_service.audit.repository import CHAIN, ChainKeys, record_of
 from issuer_service.db.tables import (
     agents,
-    audit,
     audit_head,
+    audit_waiting,
     batches,
     cards,
     discovery_cards,
@@ -52,7 +48,6 @@ from issuer_service.db.tables import (
 from issuer_service.discovery.postings_repository import posted
 from issuer_service.keys.repository import NOTED
 from issuer_service.status.repository import card_values, entry_values
-from sdcard.audit_chain import MIDDLE, split_at_head
 from sdcard.io.database import Database
 from sdcard.io.lookups import Lookup
 from sdcard.issuer_checks import IssuerCheck
@@ -60,7 +55,6 @@ from sdcard.issuer_checks import IssuerCheck
 _FIRST = (agents, holder_keys, status_entries)
 """What another transaction may have too, in the order in which all transactions write it."""
 _OTHERS = (batches, discovery_cards, discovery_postings, cards, log_leaves)
-_FROM_HEAD = ("sequence", "previous", "digest")
 
 
 async def add_agent(database: Database, new: RegistrationRow, secret: bytes, chain_keys: ChainKeys) -> bool:
@@ -93,16 +87,13 @@ async def add_agent(database: Database, new: RegistrationRow, secret: bytes, cha
     keys = await chain_keys.current()
     recorded = {table: given[table] for table in ("agents", "batches", "discovery_cards", "cards")}
     bound = [str(one["thumbprint"]) for one in given["holder_keys"]]
-    content, given["log_leaves"] = content_of(audit_row(new, bound, recorded), keys)
-    before, behind = split_at_head(content)
+    record, given["log_leaves"] = record_of(audit_row(new, bound, recorded), keys)
     values: dict[str, object] = {
         "this_key": new.kid,
         "until": max(card.expires_at for card in new.cards),
         "state_key": keys.state,
         "log_key": keys.log,
-        "before": before,
-        "behind": behind,
-        **{_name(audit, column.name): content.get(column.name) for column in audit.c if column.name not in _FROM_HEAD},
+        "record": record,
     }
     for table in (*_FIRST, *_OTHERS):
         rows = given[table.name]
@@ -138,14 +129,11 @@ def _statement() -> Select[tuple[int]]:
         *(_adding(table, is_free).returning(literal(1)).cte(f"added_{table.name}") for table in _FIRST),
         lists.with_for_update(read=True, key_share=True).cte("lists"),
     ]
-    moved = _moved(first)
-    place = {column: select(moved.c[column]).scalar_subquery() for column in _FROM_HEAD}
-    record = [
-        place.get(column.name, bindparam(_name(audit, column.name), type_=column.type)) for column in audit.c
-    ]  # without a head, the number is null, and PostgreSQL executes none of it
-    recorded = insert(audit).from_select(audit.c.keys(), select(*record).where(is_free), include_defaults=False)
+    record = select(bindparam("record", type_=audit_waiting.c.record.type)).select_from(_shared(first))
+    waiting = select(record.scalar_subquery()).where(is_free)  # without a head, the record is null, and nothing is done
+    left = insert(audit_waiting).from_select(["record"], waiting, include_defaults=False)
     others = [_adding(table, is_free).cte(f"added_{table.name}") for table in _OTHERS]
-    return select(moved.c.sequence).add_cte(*others, recorded.cte("recorded"))
+    return select(left.returning(literal(1).label("one")).cte("left_record").c.one).add_cte(*others)
 
 
 def _adding(table: Table, is_free: ColumnElement[bool]) -> Insert:
@@ -154,40 +142,14 @@ def _adding(table: Table, is_free: ColumnElement[bool]) -> Insert:
     return insert(table).from_select(table.c.keys(), rows, include_defaults=False)
 
 
-def _moved(first: Sequence[CTE]) -> CTE:
-    """Move the head of the audit chain, when all of ``first`` was done.
-
-    The database makes the digest, from the text around the head.
-    """
+def _shared(first: Sequence[CTE]) -> CTE:
+    """Share the head of the audit chain, and so its keys, when ``first`` was done."""
     agent, *others = (select(func.count()).select_from(one).scalar_subquery() for one in first)
     done = agent > 0, *(other >= 0 for other in others)  # to count them, all of them have to be there
     keys = (audit_head.c.state_key, audit_head.c.log_key)
     same_keys = [key.is_not_distinct_from(bindparam(key.name, type_=LargeBinary)) for key in keys]
-    locked = select(audit_head.c.sequence, audit_head.c.digest).where(audit_head.c.chain == CHAIN, *same_keys, *done)
-    head = locked.with_for_update().cte("head")
-    number = head.c.sequence + literal(1, BigInteger)
-    parts = (
-        _bytes("before"),
-        _utf8(head.c.digest),
-        literal(MIDDLE, LargeBinary),
-        _utf8(cast(number, Text)),
-        _bytes("behind"),
-    )
-    hashed = parts[0]
-    for part in parts[1:]:
-        hashed = hashed.op("||")(part)
-    digest = func.encode(func.sha256(hashed), "hex")
-    moving = update(audit_head).where(audit_head.c.chain == CHAIN).values(sequence=number, digest=digest)
-    previous = head.c.digest.label("previous")
-    return moving.returning(audit_head.c.sequence, previous, audit_head.c.digest).cte("moved")
-
-
-def _bytes(name: str) -> ColumnElement[bytes]:
-    return bindparam(name, type_=LargeBinary)
-
-
-def _utf8(text: ColumnElement[str]) -> ColumnElement[bytes]:
-    return func.convert_to(text, "UTF8", type_=LargeBinary)
+    head = select(audit_head.c.chain).where(audit_head.c.chain == CHAIN, *same_keys, *done)
+    return head.with_for_update(read=True, key_share=True).cte("head")
 
 
 _ADD = Lookup(_statement())

@@ -1,22 +1,24 @@
-"""The audit chain in the database: appends and unchecked reads.
+"""The audit chain in the database, records that wait for it, and unchecked reads.
 
-An append is the last step of its transaction.
+A transaction leaves its record as its last step, after all that it waits for, and waits for no other writer of records.
+The chain takes the records later, in the order of their numbers. Two transactions that write the same row are in that
+order, and no reader sees the second one without the first. So a replay along the chain finds each row as it became.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, Select, bindparam, cast, event, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, cast, delete, event, func, select, update
 
 from issuer_service.audit.records import AuditFound, AuditQuery, AuditRow
 from issuer_service.db.pairwise import find_own_id
 from issuer_service.db.state import state_text
-from issuer_service.db.tables import audit, audit_head, log_leaves
-from issuer_service.db.values import StoredText
+from issuer_service.db.tables import audit, audit_head, audit_waiting, log_leaves
+from issuer_service.db.values import StoredText, check_storable
 from issuer_service.transparency.records import make_leaves
 from sdcard.audit_chain import Head, chain_record
-from sdcard.encoding import JsonObject, JsonValue, parse_json
+from sdcard.encoding import JsonObject, JsonValue, parse_json, parse_json_object
 from sdcard.errors import Part, Refused, Where
 from sdcard.io.database import Database
 from sdcard.io.lookups import Lookup
@@ -32,13 +34,20 @@ _NO_OPTIONAL = dict.fromkeys(_OPTIONAL)
 _DEPTH = 4
 _HEAD = select(audit_head.c.sequence, audit_head.c.digest).where(audit_head.c.chain == CHAIN)
 _KEYS = (audit_head.c.state_key, audit_head.c.log_key)
-_LOCKED_HEAD = Statement(_HEAD.add_columns(*_KEYS).with_for_update())
 _READ_KEYS = Lookup(select(*_KEYS).where(audit_head.c.chain == CHAIN))
+_SHARED_KEYS = Statement(select(*_KEYS).where(audit_head.c.chain == CHAIN).with_for_update(read=True, key_share=True))
+_LOCKED_HEAD = Statement(_HEAD.with_for_update(key_share=True))
 _MOVE_HEAD = update(audit_head).values(sequence=bindparam("last_sequence"), digest=bindparam("last_digest"))
 _TOUCH_HEAD = (
     update(audit_head).where(audit_head.c.chain == CHAIN).values(sequence=audit_head.c.sequence + bindparam("step"))
 )
-_ADD = Additions(audit, log_leaves, change=_MOVE_HEAD.where(audit_head.c.chain == CHAIN))
+_LEAVE = Additions(audit_waiting, log_leaves)
+_CHAIN = Additions(audit, change=_MOVE_HEAD.where(audit_head.c.chain == CHAIN))
+_WAITING = select(audit_waiting.c.number, cast(audit_waiting.c.record, StoredText())).order_by(audit_waiting.c.number)
+AT_ONCE = 100
+"""Records of one transaction, so that the event loop and other writers of SQLite wait for milliseconds."""
+_LENGTHS = {column.name: column.type.length for column in audit.c if isinstance(column.type, StoredText)}
+"""Text columns, and how many characters they have at most."""
 _RECORDS = select(
     audit.c.sequence,
     audit.c.event,
@@ -95,32 +104,80 @@ class ChainKeys:
 
 
 def append_audit(connection: Connection, entry: AuditRow) -> None:
-    """Append a record to the chain, as the last step of a transaction.
-
-    Every other writer of the chain waits until this transaction ends.
+    """Leave a record for the chain, as the last step of a transaction.
 
     Raises:
-        Refused: ``store.unavailable`` when the chain has no head, which only tampering explains.
+        Refused: ``store.unavailable`` when the chain has no head, which only tampering explains; ``request.malformed``
+            for a text that the record cannot store.
     """
     append_all(connection, [entry])
 
 
 def append_all(connection: Connection, entries: Sequence[AuditRow]) -> None:
-    """Add a record for each, one after the other. As ``append_audit``."""
+    """Leave a record for each, one after the other. As ``append_audit``."""
+    found = _SHARED_KEYS.read(connection, {})
+    if not found:
+        raise _no_head()
+    keys, records, leaves = Keys(*found[0]), list[dict[str, Any]](), list[dict[str, Any]]()
+    for entry in entries:
+        record, added = record_of(entry, keys)
+        records.append({"record": record})
+        leaves += added
+    _LEAVE.write(connection, audit_waiting=records, log_leaves=leaves)
+
+
+def stop_writers(connection: Connection) -> None:
+    """Let no other transaction leave a record until this one ends.
+
+    Those that left one have ended. A SQLite transaction that writes is alone.
+    """
+    connection.execute(_HEAD.with_for_update())
+
+
+def chain_waiting(connection: Connection) -> int:
+    """Add the first records that wait to the chain; return how many.
+
+    Other processes wait meanwhile, and then find other records. No transaction that leaves a record waits.
+
+    Raises:
+        Refused: ``store.unavailable`` when the chain has no head, or a record cannot be read.
+    """
     found = _LOCKED_HEAD.read(connection, {})
     if not found:
         raise _no_head()
-    sequence, digest, *stored = found[0]
-    head, keys = Head(sequence, digest), Keys(*stored)
-    records, leaves = list[JsonObject](), list[dict[str, Any]]()
-    for entry in entries:
-        content, added = content_of(entry, keys)
+    head, records, numbers = Head(*found[0]), list[JsonObject](), list[int]()
+    for number, content in read_waiting(connection, AT_ONCE):
+        if content is None:
+            _log.error("the audit record %d that waits for the chain cannot be read", number)
+            raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
         records.append(chain_record(content, head))
-        leaves += added
+        numbers.append(number)
         head = Head(head.sequence + 1, str(records[-1]["digest"]))
     if records:
         moved = {"last_sequence": head.sequence, "last_digest": head.digest}
-        _ADD.write(connection, moved, audit=[{**_NO_OPTIONAL, **record} for record in records], log_leaves=leaves)
+        _CHAIN.write(connection, moved, audit=[{**_NO_OPTIONAL, **record} for record in records])
+        connection.execute(delete(audit_waiting).where(audit_waiting.c.number.in_(numbers)))
+    return len(records)
+
+
+def chain_all(connection: Connection) -> None:
+    """Add all records that wait to the chain. As ``chain_waiting``."""
+    while chain_waiting(connection) == AT_ONCE:
+        pass
+
+
+def count_waiting(connection: Connection) -> int:
+    """Count the records that wait for the chain."""
+    return connection.execute(select(func.count()).select_from(audit_waiting)).scalar_one()
+
+
+def read_waiting(connection: Connection, most: int | None = None) -> Iterator[AuditFound]:
+    """Read the records that wait for the chain, in the order in which it takes them."""
+    for number, text in connection.execute(_WAITING.limit(most)):
+        try:
+            yield number, parse_json_object(str(text).encode(), Where(Part.AUDIT), _DEPTH + 1)
+        except (Refused, UnicodeEncodeError):
+            yield number, None
 
 
 async def check_commit(database: Database) -> None:
@@ -148,10 +205,13 @@ def _no_head() -> Refused:
     return Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
 
 
-def content_of(entry: AuditRow, keys: Keys) -> tuple[JsonObject, list[dict[str, Any]]]:
+def record_of(entry: AuditRow, keys: Keys) -> tuple[JsonObject, list[dict[str, Any]]]:
     """Return a record without its place in the chain, and its leaves for the log.
 
     A member without a value is left out.
+
+    Raises:
+        Refused: ``request.malformed`` for a text that the table of the chain cannot store.
     """
     members: JsonObject = {
         "event": entry.event.value,
@@ -164,6 +224,9 @@ def content_of(entry: AuditRow, keys: Keys) -> tuple[JsonObject, list[dict[str, 
     state = None if keys.state is None else state_text(keys.state, entry.written)
     optional = {**{name: getattr(entry, name) for name in _OPTIONAL[:-2]}, "state": state}
     content: JsonObject = {**members, **{name: str(value) for name, value in optional.items() if value is not None}}
+    for name, value in content.items():
+        if isinstance(value, str):
+            check_storable(value, most=_LENGTHS[name])
     if keys.log is None:
         return content, []
     leaves = make_leaves(keys.log, entry, content)

@@ -1,6 +1,7 @@
-"""Audit checkpoints and verification of the chain."""
+"""The audit chain of records that wait, its checkpoints and its verification."""
 
 import asyncio
+import contextlib
 import errno
 import logging
 import os
@@ -36,8 +37,8 @@ async def read_thread(
 
     Also return whether there are more.
 
-    They are as they are found: whether the chain is whole, ``sdcard audit verify`` says. That the caller's token is
-    for reading them was checked before.
+    Those that wait are added to the chain first, so that pages miss none. They are as they are found: whether the
+    chain is whole, ``sdcard audit verify`` says. That the caller's token is for reading them was checked before.
 
     Raises:
         Refused: ``request.malformed``; ``token.limit`` for a token that is for some agents only.
@@ -47,9 +48,26 @@ async def read_thread(
         raise Refused(Rule.REQUEST, _INTERACTION, hint)
     if agent_prefixes(caller) is not None:
         raise Refused(Rule.TOKEN_LIMIT, _INTERACTION, "An interaction may include other owners' agents.")
+    await chain_waiting(container.database)
     query = AuditQuery(after=after, interaction_id=interaction_id, limit=MOST_RECORDS + 1)
     found = await container.database.read(repository.read_records, query)
     return tuple(found[:MOST_RECORDS]), len(found) > MOST_RECORDS
+
+
+# -- The chain of records that wait -----------------------------------------------------------------------------------
+
+
+async def chain_waiting(database: Database) -> None:
+    """Add the records that wait to the chain, a few in each transaction.
+
+    Any number of processes may do so at once. One that is killed leaves whole transactions behind.
+
+    Raises:
+        Refused: ``store.unavailable``.
+    """
+    if await database.read(repository.count_waiting):
+        while await database.change(repository.chain_waiting) == repository.AT_ONCE:
+            pass
 
 
 # -- Checkpoints of the audit chain, appended to a file while the registry runs ---------------------------------------
@@ -79,12 +97,14 @@ async def make_checkpoint(
 ) -> Head:
     """Sign the head of the chain, append it to the file, and return the head.
 
-    Nothing is appended if the head is still the last checkpoint.
+    What waits is added to the chain first. Nothing is appended if the head is still the last checkpoint.
 
     Raises:
         Refused: ``store.unavailable``; ``audit.head-differs`` when the head is missing.
         OSError: when the file cannot be written.
     """
+    if await database.read(repository.read_head) is not None:
+        await chain_waiting(database)
     head = await database.read_replicated(repository.read_head)
     if head is None:
         raise Refused(Rule.AUDIT_HEAD, Where(Part.AUDIT), "The head is not there; `sdcard audit verify` says more.")
@@ -138,7 +158,7 @@ async def verify_database(
     head = await database.read(repository.read_head)
     if head is not None:
         await _follow(verifier, database, AuditQuery(after=last, up_to=head.sequence), tell)
-    return verifier.finish_at(head)
+    return await _finish(verifier, head, database)
 
 
 async def verify_state(
@@ -161,7 +181,16 @@ async def verify_state(
         tell(sequence)
 
     head, state = await database.read_long(compare_state, take)
-    return verifier.finish_at(head), state
+    return await _finish(verifier, head, database), state
+
+
+async def _finish(verifier: ChainVerifier, head: Head | None, database: Database) -> Verdict:
+    """Return the verdict, which also tells how many records wait for the chain."""
+    verdict = verifier.finish_at(head)
+    if not (waiting := await database.read(repository.count_waiting)):
+        return verdict
+    unknown = f"Whether records that wait for the chain were changed or removed. {waiting} wait."
+    return replace(verdict, not_known=(*verdict.not_known, unknown))
 
 
 async def _follow(
@@ -169,7 +198,7 @@ async def _follow(
 ) -> int | None:
     """The number of the last record."""
     last = query.after
-    async for sequence, record in find_records(database, query):
+    async for sequence, record in _read_pages(database, query):
         last = sequence
         if record is None:
             verifier.add_unreadable()
@@ -180,11 +209,21 @@ async def _follow(
 
 
 async def find_records(database: Database, query: AuditQuery) -> AsyncIterator[AuditFound]:
-    """Return all records of a query, in pages of the query's limit.
+    """Return all records of a query.
+
+    Those that wait are added to the chain first, if the database can be written.
 
     Raises:
         Refused: ``store.unavailable``.
     """
+    with contextlib.suppress(Refused):
+        await chain_waiting(database)
+    async for found in _read_pages(database, query):
+        yield found
+
+
+async def _read_pages(database: Database, query: AuditQuery) -> AsyncIterator[AuditFound]:
+    """Return all records of a query, in pages of the query's limit."""
     while page := await database.read(repository.read_records, query):
         for found in page:
             yield found

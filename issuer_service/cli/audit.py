@@ -44,6 +44,10 @@ MOST_LINE: Final = 64 * 1024 * 1024
 _DEPTH = 4
 
 WithState: TypeAlias = Annotated[bool, typer.Option("--state", help="Also compare the tables with the chain.")]
+_AGENT = typer.Option("--agent-id", "--agent", help="Only records of this agent: its id, or the `sub` of its SD-Card.")
+OfAgent: TypeAlias = Annotated[str | None, _AGENT]
+OfInteraction: TypeAlias = Annotated[str | None, typer.Option(help="Only records of this interaction.")]
+Since: TypeAlias = Annotated[str | None, typer.Option(help="Only records of this instant or later.")]
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -93,12 +97,9 @@ def verify(
 
 @app.command("export")
 def export(
-    agent: Annotated[
-        str | None,
-        typer.Option("--agent-id", "--agent", help="Only records of this agent: its id, or the `sub` of its SD-Card."),
-    ] = None,
-    interaction_id: Annotated[str | None, typer.Option(help="Only records of this interaction.")] = None,
-    since: Annotated[str | None, typer.Option(help="Only records of this instant or later.")] = None,
+    agent: OfAgent = None,
+    interaction_id: OfInteraction = None,
+    since: Since = None,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
 ) -> None:
@@ -121,12 +122,9 @@ def export(
 def list_records(
     subject: Annotated[str | None, typer.Option(help="Only records of this subject; '' means operators.")] = None,
     event: Annotated[list[str] | None, typer.Option(help="Only events such as cards.revoked (repeatable).")] = None,
-    agent: Annotated[
-        str | None,
-        typer.Option("--agent-id", "--agent", help="Only records of this agent: its id, or the `sub` of its SD-Card."),
-    ] = None,
-    interaction_id: Annotated[str | None, typer.Option(help="Only records of this interaction.")] = None,
-    since: Annotated[str | None, typer.Option(help="Only records of this instant or later.")] = None,
+    agent: OfAgent = None,
+    interaction_id: OfInteraction = None,
+    since: Since = None,
     database_url: DatabaseUrl = None,
     config: ConfigFile = None,
     as_json: AsJson = False,
@@ -258,6 +256,7 @@ def _query(agent: str | None, interaction_id: str | None, since: str | None) -> 
 
 async def _take_records(database: "Database", query: "AuditQuery", take: Callable[[JsonObject], None]) -> int:
     """Pass on the readable records; return the number of unreadable ones."""
+    from issuer_service.audit.repository import count_waiting
     from issuer_service.audit.service import find_records
 
     left_out = 0
@@ -268,6 +267,8 @@ async def _take_records(database: "Database", query: "AuditQuery", take: Callabl
             left_out += 1
         else:
             take(record)
+    if waiting := await database.read(count_waiting):
+        sys.stderr.write(f"{waiting} records are left out, because they wait for the chain.\n")
     return left_out
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, and_, select, tuple_, update
 
 from issuer_service.audit.records import AuditEvent, AuditRow, Row, StatusRun, WrittenRows
-from issuer_service.audit.repository import append_all
+from issuer_service.audit.repository import append_all, chain_all, read_state_key, stop_writers
 from issuer_service.db.state import KEY_BYTES
 from issuer_service.db.tables import (
     agents,
@@ -50,10 +50,14 @@ _ENTRY = and_(status_entries.c.list_id == cards.c.status_list_id, status_entries
 def adopt(connection: Connection, at: int) -> None:
     """Make the key of the digests, and record the state of an older database.
 
+    All other writers of records wait meanwhile.
+
     Args:
-        connection: in a transaction that blocks all other writers.
         at: Unix seconds.
     """
+    if read_state_key(connection) is not None:
+        return
+    stop_writers(connection)
     unkeyed = update(audit_head).where(audit_head.c.state_key.is_(None))
     if connection.execute(unkeyed.values(state_key=secrets.token_bytes(KEY_BYTES))).rowcount != 1:
         return
@@ -62,6 +66,7 @@ def adopt(connection: Connection, at: int) -> None:
         told = WrittenRows(written.rows, {}, written.keys, written.runs, adopts=adopts)
         append_all(connection, [AuditRow(AuditEvent.STATE_ADOPTED, at, "", agent_id, written=told)])
         adopts = False
+    chain_all(connection)
 
 
 def _state(connection: Connection) -> Iterator[tuple[WrittenRows, str]]:

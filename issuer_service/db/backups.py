@@ -144,6 +144,8 @@ async def check_not_older(database: Database, file: Path, restored: int | None) 
         OSError: when the file cannot be read.
     """
     lines = await asyncio.to_thread(_read, file)
+    if lines and await database.read(audit_repository.read_head) is not None:
+        await database.change(audit_repository.chain_all)  # what a backup has, and its chain had only later
     sequences = [_sequence_of(line) for line in lines]
     if restored in sequences:
         after = len(sequences) - sequences[::-1].index(restored)
@@ -253,6 +255,7 @@ def _copy_rows(reading: Connection, writing: Connection) -> dict[str, int]:
         for rows in asked.mappings().partitions():
             writing.execute(insert(table), [dict(row) for row in rows])
             counts[table.name] += len(rows)
+    audit_repository.chain_all(writing)
     _check_copy(writing)
     return counts
 

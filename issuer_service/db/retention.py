@@ -193,6 +193,7 @@ KEPT_OTHERWISE: Mapping[str, str] = {
     "log_head": "for ever: one row",
     "heartbeats": "for ever: one row",
     "audit": "for ever",
+    "audit_waiting": "until the chain has them: seconds",
     "audit_head": "for ever: one row",
 }
 """Table → how long its rows are kept, for tables that the job does not look through."""

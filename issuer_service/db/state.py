@@ -160,6 +160,9 @@ NOT_COMPARED: Mapping[str, Mapping[str, str]] = {
         "batch_at": "when the last batch was appended: another time delays or repeats a batch",
     },
     "audit": dict.fromkeys(tables.audit.c.keys(), "the chain itself: its digests and the checkpoints protect it"),
+    "audit_waiting": dict.fromkeys(
+        tables.audit_waiting.c.keys(), "records that wait for the chain: replayed as those behind its end"
+    ),
     "audit_head": {
         "chain": "a constant",
         "sequence": "the chain itself",

@@ -10,7 +10,7 @@ from sqlalchemy import Boolean, Connection, Table, Text, cast, select, type_coer
 from sqlalchemy.types import NullType
 
 from issuer_service.audit.records import FOUND, AuditFound, AuditQuery, StateVerdict
-from issuer_service.audit.repository import read_head, read_records
+from issuer_service.audit.repository import read_head, read_records, read_waiting
 from issuer_service.db.log_check import LogComparison
 from issuer_service.db.state import COMPARED, Compared, Replay, differing, hidden_name, pack, replaying
 from issuer_service.db.tables import audit_head, discovery_postings, holder_keys, status_entries
@@ -68,7 +68,10 @@ class _Comparison:
         return StateVerdict(self._rows, self._replay.adopted, tuple(self._findings), unlisted)
 
     def replay(self, take: Callable[[AuditFound], None]) -> None:
-        """Along the chain. What cannot be read says nothing, and is found by the walk."""
+        """Along the chain, and then the records that wait for it.
+
+        What cannot be read says nothing. In the chain, the walk finds it.
+        """
         after: int | None = None
         while page := read_records(self._connection, AuditQuery(after=after, limit=_AT_ONCE)):
             for sequence, record in page:
@@ -76,6 +79,12 @@ class _Comparison:
                 if record is not None:
                     self._replay_one(sequence, record)
             after = page[-1][0]
+        for place, (number, content) in enumerate(read_waiting(self._connection), (after or 0) + 1):
+            if content is None:
+                where = _DATABASE.within("audit_waiting", number)
+                self._find(Rule.AUDIT_RECORD, where, "It waits for the chain, which cannot take it.")
+            else:
+                self._replay_one(place, content)
 
     def _replay_one(self, sequence: int, record: Any) -> None:
         try:

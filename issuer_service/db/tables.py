@@ -23,6 +23,7 @@ from sqlalchemy import (
 from issuer_service.db.values import StoredJson, StoredText
 from sdcard.io.used_nonces import used_nonces_table
 
+_IS_PAIRWISE, _THREADED, _PLACELESS = map(text, ("subject IS NOT NULL", "interaction_id IS NOT NULL", "place IS NULL"))
 metadata = MetaData(
     naming_convention={"pk": "pk_%(table_name)s"}
     | {kind: f"{kind}_%(table_name)s_%(column_0_name)s" for kind in ("fk", "uq", "ix")}
@@ -75,7 +76,6 @@ batches = Table(
     Column("issued_at", BigInteger, nullable=False, index=True),
 )
 
-_IS_PAIRWISE = text("subject IS NOT NULL")
 cards = Table(
     "cards",
     metadata,
@@ -137,9 +137,6 @@ answers = Table(
 )
 """Responses for retries with the same Idempotency-Key; the sealing key is not in the database."""
 
-WAITING = text("place IS NULL")
-"""Selects entries that are not in the log yet, with an index."""
-
 audit = Table(
     "audit",
     metadata,
@@ -158,17 +155,20 @@ audit = Table(
     Column("state", StoredText()),
     Column("checks", StoredText()),
     Column("leaf", StoredText(64)),
-    Index(
-        "ix_audit_interaction_id",
-        "interaction_id",
-        sqlite_where=text("interaction_id IS NOT NULL"),
-        postgresql_where=text("interaction_id IS NOT NULL"),
-    ),
+    Index("ix_audit_interaction_id", "interaction_id", sqlite_where=_THREADED, postgresql_where=_THREADED),
 )
 """Append-only: no row is updated or deleted. ``digest`` covers all other columns; ``previous`` is the digest of the
 previous row. ``state``: digests of the rows of the same transaction, as JSON text; see ``db/state.py``.
 ``leaf``: the entry of the transparency log about this record, in hexadecimal; NULL until there is a log.
 """
+
+audit_waiting = Table(
+    "audit_waiting",
+    metadata,
+    Column("number", BigInteger().with_variant(Integer(), "sqlite"), primary_key=True),
+    Column("record", StoredJson(), nullable=False),
+)
+"""Audit records that the chain does not have yet. It takes them in the order of their numbers."""
 
 audit_head = Table(
     "audit_head",
@@ -179,7 +179,7 @@ audit_head = Table(
     Column("state_key", LargeBinary),
     Column("log_key", LargeBinary),
 )
-"""One row, of chain 1: where the audit chain ends. A transaction that adds a record locks it until the commit.
+"""One row, of chain 1: where the audit chain ends. A transaction that moves the end locks it until the commit.
 ``state_key``: the key of the digests in ``audit.state``; NULL until the database is adopted.
 ``log_key``: the key of agent digests in the transparency log; NULL until the log begins.
 """
@@ -195,7 +195,7 @@ log_leaves = Table(
     Column("salt", LargeBinary),
     Column("commitment", LargeBinary),
     Column("structure", StoredText()),
-    Index("ix_log_leaves_waiting", "at", "entry", sqlite_where=WAITING, postgresql_where=WAITING),
+    Index("ix_log_leaves_waiting", "at", "entry", sqlite_where=_PLACELESS, postgresql_where=_PLACELESS),
     sqlite_with_rowid=False,
 )
 """Entries of the log. ``place``: the number of the leaf; NULL while it waits. ``card``: the digest of its SD-Card; NULL

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, func, insert, select, update
 
 from issuer_service.audit.records import AuditEvent, AuditRow
-from issuer_service.audit.repository import append_audit, read_head
+from issuer_service.audit.repository import append_audit, chain_all, read_head, stop_writers
 from issuer_service.db.tables import agents, audit_head, cards, log_head, log_leaves, log_tiles
 from issuer_service.transparency.records import ENTRIES, LOG, Growth, Tree
 from sdcard.audit_chain import START
@@ -47,13 +47,18 @@ def begin(connection: Connection, at: int) -> None:
     From now on every audit record and SD-Card gets a leaf. The first one is of a record that names the end of the audit
     chain, so the log tells of a change of any earlier record.
     """
+    if connection.execute(select(audit_head.c.log_key)).scalar() is not None:
+        return
+    stop_writers(connection)
     unkeyed = update(audit_head).where(audit_head.c.log_key.is_(None)).values(log_key=secrets.token_bytes(KEY_BYTES))
     if connection.execute(unkeyed).rowcount:
         empty = {"log": LOG, "size": 0, "root": EMPTY_ROOT, "batch_at": 0, "published": 0, "checkpoint": ""}
         connection.execute(insert(log_head), empty)
+        chain_all(connection)
         end = read_head(connection) or START
         disclosed = {"chain": (str(end.sequence), end.digest)}
         append_audit(connection, AuditRow(AuditEvent.LOG_BEGUN, at, "", "", disclosed=disclosed))
+        chain_all(connection)
 
 
 def rename(connection: Connection, at: int) -> int | None:

@@ -35,8 +35,7 @@ SLOW_AT_ONCE = 2
 QUICK_CONNECTIONS = 4
 """Of a process, to PostgreSQL, for look-ups alone; with the slow ones, six."""
 WRITING_CONNECTIONS = 2
-"""Of a process, for transactions of one statement. They wait for the audit chain one after another: while one commits,
-the next one does all but that."""
+"""Of a process, for transactions of one statement: while one commits, the next one does all but that."""
 
 _Own: TypeAlias = tuple[sqlite3.Connection, tuple[str, object]]
 """A connection for the event loop, and the file that it was opened on."""

@@ -142,7 +142,7 @@ TABLES = {
     ),
     **dict.fromkeys(
         ("agents", "holder_keys", "batches", "cards", "status_lists", "status_entries", "delegations", "audit")
-        + ("audit_head", "discovery_cards", "discovery_postings", "log_leaves"),
+        + ("audit_head", "audit_waiting", "discovery_cards", "discovery_postings", "log_leaves"),
         "what callers with a token register, within their rate; nothing in it is bounded for all",
     ),
 }

@@ -10,7 +10,7 @@ from sdcard.io.sql_replay_cache import _METADATA as RECORD_TABLES
 from tests.sources import PRODUCT, files, name_of, tree
 
 NUMBERS = {
-    *("audit.sequence", "audit_head.sequence", "used_nonces.slot"),
+    *("audit.sequence", "audit_head.sequence", "audit_waiting.number", "used_nonces.slot"),
     *("log_leaves.place", "log_tiles.number", "log_head.size", "log_head.published"),
     *("discovery_cards.position", "discovery_postings.term", "discovery_postings.position"),
 }

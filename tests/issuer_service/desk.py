@@ -1,6 +1,7 @@
 """A registry in memory's reach: a fresh database, a clock that tests move, counted salts, and ways to ask it."""
 
 import asyncio
+import contextlib
 import hashlib
 import json
 from collections import Counter
@@ -26,7 +27,7 @@ from issuer_service.agents.repository import record_registration, record_registr
 from issuer_service.app import ROUTERS, _routes, create_app
 from issuer_service.audit.records import AuditFound, AuditQuery
 from issuer_service.audit.repository import ChainKeys
-from issuer_service.audit.service import find_records, verify_database, verify_state
+from issuer_service.audit.service import chain_waiting, find_records, verify_database, verify_state
 from issuer_service.console.endpoints import router as console
 from issuer_service.container import AuditCheckpoints, Container, StatusPublishing
 from issuer_service.db import retention
@@ -41,7 +42,7 @@ from issuer_service.keys.ring import KeyEncryptionKey, KeyRing, KeysInUse, Vault
 from issuer_service.rate_limit import UNLIMITED
 from issuer_service.status.repository import LISTS
 from issuer_service.tokens import TokenRow, add_token
-from sdcard import InMemorySigner
+from sdcard import InMemorySigner, Refused
 from sdcard.audit_chain import Checkpoint, Verdict
 from sdcard.encoding import JsonObject, encode_base64url
 from sdcard.io.database import Database, open_database
@@ -67,7 +68,8 @@ on_both_databases = pytest.mark.parametrize("desk", ["sqlite", "postgresql"], in
 
 HOLDER = key(20)
 TABLES = (
-    *("agent_checks", "agents", "answers", "approvals", "audit", "audit_head", "batches", "cards", "delegations"),
+    *("agent_checks", "agents", "answers", "approvals", "audit", "audit_head", "audit_waiting", "batches", "cards"),
+    "delegations",
     *("discovery_cards", "discovery_postings", "domain_proofs", "grants", "heartbeats", "holder_keys", "log_head"),
     *(
         "log_leaves",
@@ -83,6 +85,8 @@ TABLES = (
     ),
 )
 """But ``secrets``, which the migration fills."""
+ORDERED = {"audit_waiting": "1", "domain_proofs": "1"}
+"""Tables whose second column is JSON, which PostgreSQL does not order."""
 KEK_SECRET = b"desk" * 8
 KEK = KeyEncryptionKey(KEK_SECRET)
 VAULT = Vault(KEK)
@@ -279,11 +283,9 @@ class Desk:
         return ask(self.url, create) if self.recorded else asyncio.run(create(Unrecorded(self.url)))
 
     def rows(self) -> dict[str, list[tuple[Any, ...]]]:
-        """Everything that the registry remembers."""
-        found = query(
-            self.url,
-            *(f"SELECT * FROM {table} ORDER BY {'1' if table == 'domain_proofs' else '1, 2'}" for table in TABLES),
-        )
+        """Everything that the registry remembers. Records that wait are in the chain, where that is possible."""
+        chain(self.url)
+        found = query(self.url, *(f"SELECT * FROM {table} ORDER BY {ORDERED.get(table, '1, 2')}" for table in TABLES))
         return {table: [tuple(map(_as_text, row)) for row in rows] for table, rows in zip(TABLES, found, strict=True)}
 
     def audit(self, **asked: Any) -> list[dict[str, Any]]:
@@ -387,6 +389,7 @@ def differences(url: str, recorded: bool = True) -> list[tuple[str, str]]:
 
     ``recorded``: as of a ``Desk``.
     """
+    chain(url)
     verdict, state = ask(url, lambda database: verify_state(database, (), lambda _: None))
     own = set() if recorded else {"database/tokens", "database/registry_keys", "database/status_lists"}
     found = [(str(one.rule), str(one.where)) for one in (*verdict.findings, *state.findings)]
@@ -395,7 +398,14 @@ def differences(url: str, recorded: bool = True) -> list[tuple[str, str]]:
 
 def verdict_of(url: str, *checkpoints: Checkpoint) -> Verdict:
     """Verify the audit chain of a database."""
+    chain(url)
     return ask(url, lambda database: verify_database(database, checkpoints, lambda _: None))
+
+
+def chain(url: str) -> None:
+    """Add the audit records that wait to the chain, unless it has no head."""
+    with contextlib.suppress(Refused):
+        ask(url, chain_waiting)
 
 
 async def read_all(database: Database, query: AuditQuery) -> list[AuditFound]:

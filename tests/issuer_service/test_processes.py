@@ -33,6 +33,7 @@ from tests.issuer_service.desk import (
     VAULT,
     Desk,
     ask,
+    chain,
     differences,
     jwk,
     on_both_databases,
@@ -125,6 +126,7 @@ def assert_whole(url: str, acknowledged: Sequence[dict[str, Any]], revoked: Coll
         acknowledged: the answers to registrations.
         revoked: the agents of which nothing may be good any longer.
     """
+    chain(url)
     agents, keys, batches, cards, audit, used, entries, own = query(
         url,
         "SELECT agent_id FROM agents",

@@ -9,10 +9,9 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdcard import InMemorySigner, Misuse
+from sdcard import InMemorySigner
 from sdcard.audit_chain import (
     DOMAIN,
-    MIDDLE,
     MOST_BYTES,
     MOST_FINDINGS,
     START,
@@ -23,7 +22,6 @@ from sdcard.audit_chain import (
     chain_record,
     issue_checkpoint,
     record_digest,
-    split_at_head,
     verify_checkpoint,
 )
 from sdcard.encoding import JsonObject
@@ -377,23 +375,6 @@ def test_the_digest_is_over_the_canonical_text() -> None:
 )
 def test_the_hashed_text_is_that_of_rfc_8785(record: dict[str, Any]) -> None:
     assert record_digest(record) == hashlib.sha256(DOMAIN + rfc8785.dumps(record)).hexdigest()
-
-
-@given(texts=st.tuples(st.text(), st.text()), at=st.integers(0, 2**53 - 1), number=st.integers(0, 2**53 - 2))
-def test_a_database_can_put_the_head_into_a_split_event(texts: tuple[str, str], at: int, number: int) -> None:
-    event = content(1, at=at, subject=texts[0], state=texts[1])
-    before, behind = split_at_head(event)
-    head = Head(number, hashlib.sha256(texts[0].encode()).hexdigest())
-
-    hashed = before + head.digest.encode() + MIDDLE + str(number + 1).encode() + behind
-
-    assert hashlib.sha256(hashed).hexdigest() == chain_record(event, head)["digest"]
-
-
-@pytest.mark.parametrize("event", [{}, {"at": 1}, {"state": "x"}, {"at": 1, "sent": 2, "state": "x"}, {"previous": ""}])
-def test_an_event_that_the_head_does_not_go_into_is_not_split(event: JsonObject) -> None:
-    with pytest.raises(Misuse):
-        split_at_head(event)
 
 
 @pytest.mark.parametrize("name", [*content(1), "sequence", "previous", "later"])

@@ -19,6 +19,7 @@ from tests.issuer_service.desk import (
     Desk,
     OpenDesk,
     assert_refused,
+    chain,
     jwk,
     on_both_databases,
     request,
@@ -240,6 +241,7 @@ def test_renewals_and_registrations_at_once_leave_the_card_that_was_registered(d
     answers = at_once(act, 8)
 
     assert {one.status_code for one in answers} <= {201, 503}
+    chain(desk.url)
     rows = query(desk.url, "SELECT batch_id, event FROM audit ORDER BY sequence", "SELECT card, batch_id FROM agents")
     registered = {one.json()["batch_id"]: one for one in answers if one.status_code == 201}
     assert rows[1][0][1] == rows[0][-1][0]

@@ -231,7 +231,7 @@ def test_a_hundred_registrations_at_once_all_succeed(desk: Desk, registry: OpenD
 
 
 @on_both_databases
-@pytest.mark.parametrize("table", ["audit", "agents", "holder_keys", "batches", "cards", "COMMIT"])
+@pytest.mark.parametrize("table", ["audit_waiting", "agents", "holder_keys", "batches", "cards", "COMMIT"])
 def test_a_crash_between_signing_and_the_end_leaves_nothing(
     desk: Desk, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

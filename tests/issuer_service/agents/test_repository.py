@@ -24,7 +24,7 @@ from issuer_service.agents.records import (
 from issuer_service.audit import repository as audit_repository
 from issuer_service.audit.records import AuditEvent, AuditQuery, Possession, Supersedes
 from issuer_service.audit.repository import check_commit
-from issuer_service.audit.service import verify_database
+from issuer_service.audit.service import chain_waiting, verify_database
 from issuer_service.db.migrations import upgrade
 from issuer_service.db.tables import metadata
 from issuer_service.keys import repository as keys_repository
@@ -37,7 +37,7 @@ from sdcard.io.database import Database, open_database
 from sdcard.io.system import SystemSalts
 from sdcard.io.used_nonces import SharedKey
 from sdcard.rules import Rule
-from tests.issuer_service.desk import TABLES, changing, key_row, reading, recording, seed_keys
+from tests.issuer_service.desk import ORDERED, TABLES, chain, changing, key_row, reading, recording, seed_keys
 from tests.postgres import Cluster, query
 from tests.world import NOW, key, raises_rule
 
@@ -116,9 +116,8 @@ def _rule(outcome: StoredResponse | BaseException | None) -> Rule | None:
 
 
 def everything(url: str) -> list[list[tuple[object, ...]]]:
-    return query(
-        url, *(f"SELECT * FROM {table} ORDER BY {'1' if table == 'domain_proofs' else '1, 2'}" for table in TABLES)
-    )
+    chain(url)
+    return query(url, *(f"SELECT * FROM {table} ORDER BY {ORDERED.get(table, '1, 2')}" for table in TABLES))
 
 
 def counts(url: str) -> dict[str, int]:
@@ -216,6 +215,7 @@ def test_one_owner_registers_many_times_at_once(url: str) -> None:
 
 def test_audit_records_are_found_in_order_by_agent_and_page(url: str) -> None:
     record(url, *(row(f"agent {n % 2}", "key" if n % 2 else "other", batch=f"batch {n}") for n in range(5)))
+    on(url, chain_waiting)
 
     async def ask(database: Database, query: AuditQuery) -> list[int]:
         return [sequence for sequence, found in await database.read(audit_repository.read_records, query) if found]
@@ -237,6 +237,7 @@ def test_audit_records_are_found_in_order_by_agent_and_page(url: str) -> None:
 
 def test_writers_at_once_make_one_chain(url: str) -> None:
     assert record(url, *(row(f"agent {n}") for n in range(30))) == [None] * 30
+    assert on(url, *[chain_waiting] * 3) == [None] * 3
 
     (verdict,) = on(url, lambda database: verify_database(database, (), lambda _: None))
 

@@ -16,7 +16,7 @@ from sdcard.audit_chain import START, Head, chain_record
 from sdcard.encoding import encode_base64url
 from sdcard.io.system import show_instant
 from tests.command_line import Ran, Sdcard
-from tests.issuer_service.desk import KEK_SECRET, Desk, jwk, key_row, request, seed_keys
+from tests.issuer_service.desk import KEK_SECRET, Desk, chain, jwk, key_row, request, seed_keys
 from tests.issuer_service.transparency.logs import LOG_KEY, RENAMED, begin, grow
 from tests.sdcard.audit_chains import content
 from tests.world import ISSUER, NOW, key
@@ -111,6 +111,7 @@ def test_a_list_shows_no_member_of_the_chain_and_leaves_out_a_record_that_cannot
 
 def test_a_list_says_that_an_operator_acted_and_shows_no_control_characters(sdcard: Sdcard, recorded: Desk) -> None:
     assert sdcard("token", "create", "--subject", "team-a").status == 0
+    chain(recorded.url)
     change(recorded, "UPDATE audit SET event = 'token' || char(27) || '[31m' WHERE sequence = 4")
     ran = sdcard("audit", "list", "--subject", "")
 

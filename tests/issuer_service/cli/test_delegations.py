@@ -9,6 +9,7 @@ from issuer_service.delegation.records import ApprovalRow, ApprovalState, Exchan
 from sdcard.io.database import open_database
 from sdcard.io.system import SystemClock
 from tests.command_line import Sdcard
+from tests.issuer_service.desk import chain
 from tests.postgres import query
 
 URL = "sqlite+aiosqlite:///sdcard.sqlite"
@@ -35,6 +36,7 @@ def test_a_grant_from_its_first_day_to_its_last(sdcard: Sdcard) -> None:
     gone = sdcard("grants", "remove", added["grant_id"], "--yes")
     assert (gone.status, "no such grant" in gone.err) == (2, True)
     assert len(sdcard(*GRANT).out.strip()) == 32
+    chain(URL)
     events = query(URL, "SELECT event FROM audit ORDER BY sequence")
     assert events == [[("grant.added",), ("grant.removed",), ("grant.added",)]]
 

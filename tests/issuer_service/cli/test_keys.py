@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.command_line import Sdcard
+from tests.issuer_service.desk import chain
 from tests.postgres import query
 from tests.shared import ROOT
 from tests.softhsm import NOISE, PIN, SoftHsm
@@ -47,6 +48,7 @@ def test_a_key_from_its_first_day_to_its_last(sdcard: Sdcard) -> None:
     text = sdcard("keys", "list").out
     assert f"{second['kid']}  cards  ML-DSA-44  active\n" in text
     assert f"{first['kid']}  cards  ES256  retired, counts until " in text
+    chain(URL)
     assert [len(rows) for rows in query(URL, "SELECT * FROM audit WHERE subject = ''")] == [3]
 
 

@@ -167,6 +167,21 @@ def check(desk: Desk, restored: int | None = None) -> None:
     ask(desk.url, lambda database: check_not_older(database, desk.checkpoints, restored))
 
 
+def test_a_backup_with_records_that_wait_is_not_older_than_a_checkpoint_that_has_them(desk: Desk) -> None:
+    backup = desk.file.with_suffix(".backup")
+    with desk.open() as registry:
+        registry.register(request())
+        assert query(desk.url, "SELECT count(*) FROM audit") == [[(0,)]]
+        back_up(desk.url, backup)
+    for one in desk.file.parent.glob("registry.sqlite*"):
+        one.unlink()
+    backup.rename(desk.file)
+
+    check(desk)
+
+    assert desk.verdict().records == 1
+
+
 @pytest.fixture
 def restored(desk: Desk) -> Desk:
     """After three records a backup of the first one is put back."""
@@ -385,6 +400,8 @@ def recorded(tmp_path: Path) -> Desk:
 
 def test_every_row_moves_and_the_registry_goes_on(recorded: Desk, postgres: Cluster) -> None:
     populate(recorded)
+    before = recorded.counts()
+    recorded.new_token("waits")  # its audit record is not in the chain yet
     url = postgres.url(postgres.new_database())
 
     counts = move(recorded.url, url)
@@ -392,9 +409,10 @@ def test_every_row_moves_and_the_registry_goes_on(recorded: Desk, postgres: Clus
     moved = copy(recorded)
     moved.url = url
     assert comparable(moved) == comparable(recorded)
-    assert counts == {**recorded.counts(), "secrets": 1}
+    added = {table: before[table] + 1 for table in ("tokens", "audit_waiting", "log_leaves")}
+    assert counts == {**before, **added, "secrets": 1}
     assert query(url, "SELECT * FROM secrets") == query(recorded.url, "SELECT * FROM secrets")
-    assert [table for table, rows in counts.items() if not rows] == []
+    assert [table for table, rows in counts.items() if not rows] == ["heartbeats"], "it is for replicas"
     with moved.open() as registry:
         registry.register(request("after", public_key=jwk(key(90))))
     grow(moved)

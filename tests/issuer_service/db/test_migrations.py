@@ -10,12 +10,13 @@ import pytest
 
 from issuer_service.db import migrations
 from issuer_service.db.migrations import head, read_revision, upgrade
+from sdcard.audit_chain import Checkpoint, Head
 from sdcard.errors import Misuse, Refused
 from sdcard.issuer import DAY
-from tests.issuer_service.desk import Desk
+from tests.issuer_service.desk import Desk, chain
 from tests.issuer_service.desk import request as request_of
 from tests.postgres import Cluster, query
-from tests.world import NOW
+from tests.world import ISSUER, NOW
 
 
 def empty(request: pytest.FixtureRequest, tmp_path: Path) -> str:
@@ -166,10 +167,22 @@ def test_a_registry_of_version_0_1_goes_on_with_its_chain(
 ) -> None:
     request.param = kind
     desk = Desk(tmp_path, empty(request, tmp_path), recorded=True)  # with audit records of keys and a token
+    chain(desk.url)
+    last = desk.audit()[-1]
+    seen = Checkpoint(ISSUER, NOW, Head(last["sequence"], last["digest"]))
     later = ("ix_batches_issued_at", "ix_cards_expires_at", "ix_discovery_cards_public")
     columns = ("audit DROP COLUMN checks", "audit DROP COLUMN leaf", "audit_head DROP COLUMN log_key")
     query(desk.url, *(f"ALTER TABLE {one}" for one in columns), *(f"DROP INDEX {name}" for name in later))
-    tables = ("agent_checks", "domain_proofs", "reviews", "log_leaves", "log_tiles", "log_head", "heartbeats")
+    tables = (
+        "agent_checks",
+        "domain_proofs",
+        "reviews",
+        "log_leaves",
+        "log_tiles",
+        "log_head",
+        "heartbeats",
+        "audit_waiting",
+    )
     query(desk.url, *(f"DROP TABLE {name}" for name in tables))
     query(desk.url, "UPDATE alembic_version SET version_num = 'r0014'")
 
@@ -178,5 +191,6 @@ def test_a_registry_of_version_0_1_goes_on_with_its_chain(
         registry.register(request_of())
 
     assert [one.get("checks") for one in desk.audit()][-2:] == [None, ""]
-    assert desk.verdict().findings == ()
+    verdict = desk.verdict(seen)
+    assert (verdict.findings, verdict.vouched) == ((), last["sequence"])
     assert desk.differences() == []

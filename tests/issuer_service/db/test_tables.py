@@ -131,6 +131,7 @@ def test_the_file_is_in_wal_mode_and_connections_are_careful(desk: Desk) -> None
 
 def test_numbers_of_audit_records_are_never_used_again(desk: Desk) -> None:
     run_on(desk, ROW)
+    assert [row[0] for row in desk.rows()["audit"]] == [1]
     with closing(sqlite3.connect(desk.file)) as connection, connection:
         connection.execute("DELETE FROM audit")
 

@@ -56,6 +56,7 @@ NOT_LISTED = {
     "answers": "found one by one",
     "audit": "walked as it is found: `tests/sdcard/test_audit_chain.py`",
     "audit_head": "one row",
+    "audit_waiting": "read one by one, and the chain takes none behind one that cannot be read",
     "cards": "counted by Batch",
     "delegations": "the links of one chain are one document",
     "discovery_cards": "pages of discovery: `tests/issuer_service/discovery/test_renewal.py`",

@@ -22,7 +22,7 @@ from sdcard.jose.algorithms import SignatureAlgorithm
 from sdcard.transparency.notes import KeyType, NoteKey, parse_checkpoint
 from sdcard.transparency.policy import parse_log_policy
 from sdcard.transparency.proofs import verify_log_proof
-from tests.issuer_service.desk import VAULT, Desk, ask, differences, on_both_databases, reading
+from tests.issuer_service.desk import VAULT, Desk, ask, chain, differences, on_both_databases, reading
 from tests.issuer_service.test_processes import ISSUER, ROUNDS, Crowd, agent, await_silence, registries, token_of
 from tests.issuer_service.test_server import SERVES
 from tests.ports import free_port
@@ -157,6 +157,7 @@ def await_all(url: str) -> None:
 
 def check_leaves(url: str, acknowledged: Sequence[dict[str, Any]]) -> None:
     """Each audit record and SD-Card has its leaf once, at the place that the log's tiles show."""
+    chain(url)
     leaves, records, cards, tiles, [(size,)] = query(
         url,
         "SELECT entry, place, card FROM log_leaves",

@@ -15,6 +15,12 @@ def upgrade() -> None:
     op.add_column("audit", sa.Column("checks", sa.Text()))
     op.add_column("audit", sa.Column("leaf", sa.String(64)))
     op.add_column("audit_head", sa.Column("log_key", sa.LargeBinary))
+    op.create_table(
+        "audit_waiting",
+        sa.Column("number", sa.BigInteger().with_variant(sa.Integer(), "sqlite")),
+        sa.Column("record", sa.JSON(), nullable=False),
+        sa.PrimaryKeyConstraint("number", name="pk_audit_waiting"),
+    )
     op.execute("CREATE INDEX ix_batches_issued_at ON batches (issued_at)")
     op.execute("CREATE INDEX ix_cards_expires_at ON cards (expires_at)")
     op.execute(f"CREATE INDEX ix_discovery_cards_public ON discovery_cards (position) WHERE {PUBLIC}")

@@ -1,0 +1,192 @@
+"""Audit records that wait for the chain: who waits for whom, in which order they are taken, and what stops it."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from sqlalchemy import Connection
+
+from issuer_service import app
+from issuer_service.audit import repository
+from issuer_service.audit.records import AuditEvent, AuditRow
+from issuer_service.audit.service import chain_waiting, verify_database
+from issuer_service.db.state_check import compare_state
+from issuer_service.transparency.repository import begin
+from sdcard import Refused
+from sdcard.io.database import open_database
+from tests.issuer_service.audit.test_service import await_until
+from tests.issuer_service.desk import Desk, OpenDesk, ask, changing, jwk, on_both_databases, request
+from tests.postgres import query
+from tests.world import NOW, at_once, key
+
+on_postgresql = pytest.mark.parametrize("desk", ["postgresql"], indirect=True)
+
+
+def entry(subject: str) -> AuditRow:
+    return AuditRow(AuditEvent.TOKEN_REVOKED, int(NOW), subject, "")
+
+
+def leave(connection: Connection, *subjects: str) -> None:
+    for subject in subjects:
+        repository.append_audit(connection, entry(subject))
+
+
+@contextmanager
+def unfinished(url: str, act: Callable[[Connection], object]) -> Iterator[None]:
+    """A transaction of another process that did this, and commits when the block ends."""
+    left, ended = threading.Event(), threading.Event()
+
+    def work(connection: Connection) -> None:
+        act(connection)
+        left.set()
+        assert ended.wait(20)
+
+    async def write() -> None:
+        database = open_database(url)
+        try:
+            await database.change(work)
+        finally:
+            await database.close()
+
+    thread = threading.Thread(target=asyncio.run, args=(write(),))
+    thread.start()
+    try:
+        assert left.wait(10)
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def subjects(desk: Desk) -> list[tuple[int, str]]:
+    """The number and the subject of each record of the chain."""
+    return [tuple(row) for row in query(desk.url, "SELECT sequence, subject FROM audit ORDER BY sequence")[0]]
+
+
+def waiting(desk: Desk) -> int:
+    return ask(desk.url, lambda database: database.read(repository.count_waiting))
+
+
+@on_postgresql
+def test_a_registration_waits_for_nobody_who_writes_a_record_or_moves_the_chain(desk: Desk, registry: OpenDesk) -> None:
+    with unfinished(desk.url, lambda c: leave(c, "other")), unfinished(desk.url, repository.chain_waiting):
+        registry.register(request())
+        registry.done("POST", "/agents/ai-assistant-v2/revoke", {})
+        assert waiting(desk) == 2
+    assert [event["event"] for event in desk.audit()] == ["token.revoked", "agent.registered", "cards.revoked"]
+    assert desk.verdict().findings == ()
+
+
+@on_postgresql
+def test_a_record_that_commits_late_is_taken_later_and_leaves_no_gap(desk: Desk) -> None:
+    with unfinished(desk.url, lambda c: leave(c, "late")):
+        ask(desk.url, changing(leave, "first"))
+        ask(desk.url, chain_waiting)
+        assert subjects(desk) == [(1, "first")]
+    ask(desk.url, changing(leave, "last"))
+    ask(desk.url, chain_waiting)
+
+    assert subjects(desk) == [(1, "first"), (2, "late"), (3, "last")]
+    assert (desk.verdict().records, desk.verdict().findings) == (3, ())
+
+
+@on_postgresql
+def test_a_log_begins_when_writers_have_ended_so_no_later_record_lacks_its_leaf(desk: Desk) -> None:
+    outcome = list[object]()
+
+    def begin_log() -> None:
+        outcome.append(ask(desk.url, changing(begin, int(NOW))))
+
+    with unfinished(desk.url, lambda c: leave(c, "without a leaf")):
+        thread = threading.Thread(target=begin_log)
+        thread.start()
+        waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%audit_head%'"
+        await_until(lambda: query(desk.url, waits)[0][0][0] == 1)
+        assert outcome == []
+    thread.join()
+    ask(desk.url, changing(leave, "with a leaf"))
+
+    assert [(one["event"], "leaf" in one) for one in desk.audit()] == [
+        ("token.revoked", False),
+        ("log.begun", True),
+        ("token.revoked", True),
+    ]
+    assert desk.differences() == []
+
+
+@on_both_databases
+def test_processes_that_chain_at_once_take_each_record_once_in_order(desk: Desk) -> None:
+    names = [f"{number:03}" for number in range(2 * repository.AT_ONCE + 50)]
+    ask(desk.url, changing(leave, *names))
+
+    at_once(lambda: ask(desk.url, chain_waiting), 4)
+
+    assert subjects(desk) == list(enumerate(names, 1))
+    assert waiting(desk) == 0
+    assert desk.verdict().findings == ()
+
+
+@on_both_databases
+def test_the_tables_are_compared_with_records_that_wait_too(desk: Desk) -> None:
+    with desk.open() as registry:
+        registry.register(request())
+    with desk.open() as registry:
+        registry.register(request("waits", public_key=jwk(key(50))))
+        assert waiting(desk) == 1
+        assert places(desk, "agents") == []
+        query(desk.url, "UPDATE agents SET subject = 'mallory' WHERE agent_id = 'waits'")
+        assert places(desk, "agents") == ["database/agents/waits/subject"]
+        assert waiting(desk) == 1, "nothing is written"
+
+
+def places(desk: Desk, table: str) -> list[str]:
+    _, state = ask(desk.url, lambda database: database.read_long(compare_state, lambda _: None))
+    return [str(one.where) for one in state.findings if one.where.path[0] == table]
+
+
+@on_both_databases
+def test_verification_says_that_records_wait_and_nobody_knows_whether_they_were_changed(desk: Desk) -> None:
+    ask(desk.url, changing(leave, "first"))
+    ask(desk.url, chain_waiting)
+    ask(desk.url, changing(leave, "second"))
+
+    verdict = ask(desk.url, lambda database: verify_database(database, (), lambda _: None))
+
+    assert (verdict.records, verdict.findings) == (1, ())
+    assert verdict.not_known[-1].startswith("Whether records that wait for the chain were changed or removed. 1 wait")
+    assert not [one for one in desk.verdict().not_known if "wait" in one]
+
+
+@on_both_databases
+def test_a_record_that_waits_and_cannot_be_read_stops_the_chain_and_is_found(
+    desk: Desk, registry: OpenDesk, caplog: pytest.LogCaptureFixture
+) -> None:
+    ask(desk.url, changing(leave, "first", "second"))
+    query(desk.url, "UPDATE audit_waiting SET record = '[]' WHERE number = 2")
+
+    with pytest.raises(Refused) as refused:
+        ask(desk.url, chain_waiting)
+    registry.register(request())
+
+    assert refused.value.rule == "store.unavailable"
+    assert "the audit record 2 that waits for the chain cannot be read" in caplog.text
+    assert (subjects(desk), waiting(desk)) == ([], 3)
+    assert ("audit.record-malformed", "database/audit_waiting/2") in desk.differences()
+
+
+def test_a_text_that_the_chain_cannot_store_does_not_wait_for_it(desk: Desk) -> None:
+    for text in ("x" * 257, "\0", "\ud800"):
+        with pytest.raises(Refused) as refused:
+            ask(desk.url, changing(leave, text))
+        assert refused.value.rule == "request.malformed"
+    assert waiting(desk) == 0
+
+
+def test_a_registry_chains_what_waits_while_it_serves(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "_CHAINING_SECONDS", 0.05)
+    with desk.open() as registry:
+        registry.register(request())
+        await_until(lambda: query(desk.url, "SELECT sequence FROM audit")[0] == [(1,)])
+    assert desk.verdict().findings == ()
