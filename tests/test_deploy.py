@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -224,6 +225,20 @@ def test_the_settings_are_settings_and_fit_to_serve() -> None:
     check_fit_to_serve(read.settings)
     assert read.settings.issuer_url == "https://registry.example"
     assert not read.settings.in_development
+
+
+def test_the_image_copies_what_there_is_and_needs_no_privilege() -> None:
+    """No test builds it: docs/operations.md says what was run."""
+    lines = (DEPLOY / "Containerfile").read_text(encoding="utf-8").splitlines()
+    copied = [
+        name for line in lines if line.startswith("COPY ") and "--from" not in line for name in line.split()[1:-1]
+    ]
+    packed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"]
+
+    assert [name for name in copied if not (ROOT / name).exists()] == []
+    assert set(packed["wheel"]["force-include"]) | {"uv.lock", "issuer_service", "sdcard"} <= set(copied)
+    assert "USER 10001:10001" in lines[lines.index("FROM ${BASE}") :]
+    assert [line for line in lines if line.startswith("VOLUME")] == ["VOLUME /var/lib/sdcard"]
 
 
 def test_nginx_takes_no_longer_bodies_than_the_registry() -> None:
