@@ -156,6 +156,7 @@ _ADVICE = {
     Rule.LOG_SPLIT_VIEW: _LOG_FAULT,
     Rule.LOG_SILENT: "Ask the log's operator. Until the log continues, new SD-Cards have no proof.",
     Rule.LOG_CARD_MISSING: "Fetch the openings again after the next batch. Renew an SD-Card from before the log.",
+    Rule.LOG_PROMISE_BROKEN: "Fetch the openings again. If it stays, publish the promise with the checkpoint.",
     Rule.LOG_LEAF_UNKNOWN: "If you made this change, confirm it with --known. If not, revoke the SD-Cards, "
     "and ask the operator.",
     Rule.LOG_CLOCK: "Correct the clock of the witness, or wait until it has caught up.",

@@ -213,8 +213,8 @@ class Rule(StrEnum):
     LOG_SPLIT_VIEW = "log.split-view", "The log signed two different trees of one size.", "C2SP tlog-checkpoint"
     LOG_SILENT = "log.silent", "The log made no new checkpoint for too long.", "decision 0048", Kind.UNAVAILABLE
     LOG_CARD_MISSING = "log.card-missing", "An SD-Card of the Holder is not in the log.", "decision 0048"
-    LOG_LEAF_UNKNOWN = ("log.leaf-unknown", "The log has a leaf about the agent that its Holder does not know.",
-                        "decision 0048")
+    LOG_PROMISE_BROKEN = "log.promise-broken", "The registry promised a leaf that the log lacks.", "decision 0048"
+    LOG_LEAF_UNKNOWN = "log.leaf-unknown", "The log has a leaf that the agent's Holder does not know.", "decision 0048"
     LOG_SUBMISSION = ("log.submission", "The request to a witness does not have the documented shape.",
                       "C2SP tlog-witness")
     LOG_CLOCK = ("log.clock", "The clock of the witness is behind its last cosignature.", "C2SP tlog-cosignature",

@@ -55,7 +55,8 @@ NOT_TRIGGERED = {
         _FETCHED,
     ),
     **dict.fromkeys(
-        (Rule.LOG_SILENT, Rule.LOG_CLOCK, Rule.LOG_ROLLED_BACK, Rule.LOG_CARD_MISSING, Rule.LOG_LEAF_UNKNOWN), _SEEN
+        (Rule.LOG_SILENT, Rule.LOG_CLOCK, Rule.LOG_ROLLED_BACK, Rule.LOG_CARD_MISSING, Rule.LOG_LEAF_UNKNOWN,
+         Rule.LOG_PROMISE_BROKEN), _SEEN
     ),
     Rule.LOG_TILE: _BYTES,
 }  # fmt: skip

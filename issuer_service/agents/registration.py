@@ -32,6 +32,7 @@ from issuer_service.routes import show_findings
 from issuer_service.settings import ProofPolicy
 from issuer_service.status.records import CardRow, StatusRow, StatusTaken
 from issuer_service.status.repository import free_statuses
+from issuer_service.transparency.promises import LogDue, find_due, sign_promise
 from sdcard import issuer as issuing
 from sdcard.errors import Refused
 from sdcard.instants import Instant
@@ -42,12 +43,11 @@ from sdcard.rules import Rule
 from sdcard.status_list import StatusReference
 
 _ATTEMPTS = 5
-"""A registration that loses a race for status entries, or against a change of keys, is signed again. Two races in a
-row are rare: entries are random, and keys change seldom."""
+"""A registration that loses a race for status entries, or against a change of keys, is signed again."""
 _MARKS = (b",", b"[", b"{")
 """One of these bytes precedes each value of a JSON text."""
 _DISCLOSURES_PER_CARD = 16
-"""As long as it takes to make so many, an SD-Card takes with none: it is signed, and has an answer and rows."""
+"""As long as it takes to make so many, an SD-Card takes with none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,7 @@ class Change:
         nonce: the nonce of the proofs, to be consumed.
         is_domain_proved: whether the last check proved control of every host of the card.
         is_approved: whether a person approved it.
+        due: by when the transparency log has the SD-Cards.
     """
 
     event: AuditEvent
@@ -70,6 +71,7 @@ class Change:
     nonce: IssuedNonce | None = None
     is_domain_proved: bool = False
     is_approved: bool = False
+    due: LogDue | None = None
 
 
 async def register_agent(
@@ -162,6 +164,8 @@ async def issue(
         unproved = await find_unproved(container, caller.subject, registration, now)
         registration = replace(registration, findings=registration.findings + unproved)
         change = replace(change, is_domain_proved=not unproved)
+    if container.log is not None:
+        change = replace(change, due=await find_due(container, sum(map(len, registration.holders)), now))
     secret = await container.discovery_secret.current()
     subjects = Subjects(container.subject_per, secret, container.salts)
     for _ in range(_ATTEMPTS):
@@ -270,7 +274,8 @@ def issue_batch(
         now,
     )
     row = replace(row, checks=checks, is_checked=container.checks.are_on)
-    answer = _answer(registration, batch_id, cards).model_dump_json().encode()
+    promise = change.due and sign_promise(container.issuer_url, change.due, row.cards, signer, row.at)
+    answer = _answer(registration, batch_id, cards, promise).model_dump_json().encode()
     if change.asked is not None:
         row = replace(row, answer=seal_response(answer, change.asked, container.salts, now, container.bounds))
     return row, answer
@@ -318,7 +323,7 @@ def _told_by(refusal: Refused, registration: Registration) -> int:
     return 1 if refusal.rule is Rule.AGENT_OWNED else 0
 
 
-def _answer(registration: Registration, batch_id: str, cards: Sequence[SdCard]) -> Registered:
+def _answer(registration: Registration, batch_id: str, cards: Sequence[SdCard], promise: str | None) -> Registered:
     issued = []
     plans = [plan for plan, keys in zip(registration.plans, registration.holders, strict=True) for _ in keys]
     for card, plan in zip(cards, plans, strict=True):
@@ -342,6 +347,7 @@ def _answer(registration: Registration, batch_id: str, cards: Sequence[SdCard]) 
         batch_id=batch_id,
         linkable_by=list(linkable_by(cards)),
         cards=issued,
+        log_promise=promise,
         findings=show_findings(registration.findings),
     )
 

@@ -352,5 +352,5 @@ def audit_row(new: RegistrationRow, bound: Sequence[str], rows: Mapping[str, Seq
         supersedes=new.supersedes,
         checks=" ".join(sorted(new.checks)),
         written=written,
-        signed=[(card.digest, card.signed) for card in new.cards],
+        signed=[(card.digest, card.signed, card.salt) for card in new.cards],
     )

@@ -241,10 +241,7 @@ def _finding(kind: str, place: Iterable[str | int]) -> Finding:
 
 
 class AgreementShown(BaseModel):
-    """The agreement that decided what an SD-Card can show.
-
-    The SD-Card does not contain it.
-    """
+    """The agreement that decided what an SD-Card can show, and does not contain."""
 
     partner: str
     expires: int = Field(description="Unix seconds. The SD-Card ends no later.")
@@ -278,6 +275,7 @@ class Registered(BaseModel):
     batch_id: str
     linkable_by: list[str] = Field(description="Claims that link two of these SD-Cards to one agent.")
     cards: list[CardIssued]
+    log_promise: str | None = Field(description="A JWT: by when the transparency log has them. Null without one.")
     findings: list[FindingShown] = Field(description="What a careful author would still mend.")
 
 

@@ -151,7 +151,8 @@ class AuditRow:
         supersedes: for issuance, what happened to earlier SD-Cards.
         checks: for issuance, the codes in ``issuer_checks`` of the SD-Cards, sorted, with spaces between them.
         written: the rows that the transaction wrote and deleted. The record contains their digests.
-        signed: for issuance, the SD-Cards: digest and ``signed_digest``, in hexadecimal. Each gets a leaf in the log.
+        signed: for issuance, the SD-Cards: digest and ``signed_digest``, in hexadecimal, and the salt of its leaf in
+            the log.
     """
 
     event: AuditEvent
@@ -165,7 +166,7 @@ class AuditRow:
     supersedes: Supersedes | None = None
     checks: str | None = None
     written: WrittenRows = NOTHING
-    signed: Sequence[tuple[str, str]] = ()
+    signed: Sequence[tuple[str, str, bytes]] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -232,7 +232,7 @@ def _audit_row(renewal: RenewalRow, rows: Mapping[str, Sequence[Row]]) -> AuditR
         disclosed={audience: issued.claims if issued else ()},
         checks=" ".join(sorted(issued.checks)) if issued else None,
         written=WrittenRows(rows, runs=statuses.runs_of(renewal.batch_id, [issued.card] if issued else [])),
-        signed=[(issued.card.digest, issued.card.signed)] if issued else (),
+        signed=[(issued.card.digest, issued.card.signed, issued.card.salt)] if issued else (),
     )
 
 

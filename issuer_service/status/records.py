@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from secrets import token_bytes
 
 from issuer_service.audit.records import AuditEvent
 from sdcard.issuer import MAX_LIFETIME
 from sdcard.status_list import StatusValue
+from sdcard.transparency.proofs import SALT_BYTES
 
 STATUS_CHANGES: Mapping[AuditEvent, tuple[tuple[StatusValue, ...], StatusValue]] = {
     AuditEvent.CARDS_REVOKED: ((StatusValue.VALID, StatusValue.SUSPENDED), StatusValue.INVALID),
@@ -36,7 +39,8 @@ class CardRow:
     """The identification of an issued SD-Card, without its text.
 
     ``digest`` is SHA-256 of its Issuer-signed JWT; ``signed``, of the part before the signature. Both are in
-    hexadecimal. ``subject``: its pairwise id; None if it has the agent's id.
+    hexadecimal. ``subject``: its pairwise id; None if it has the agent's id. ``salt``: of its leaf in
+    the transparency log.
     """
 
     digest: str
@@ -46,6 +50,7 @@ class CardRow:
     expires_at: int
     status: StatusRow | None = None
     subject: str | None = None
+    salt: bytes = field(default_factory=partial(token_bytes, SALT_BYTES), repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

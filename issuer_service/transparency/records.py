@@ -74,12 +74,14 @@ class Growth(NamedTuple):
     """Progress of the log.
 
     Attributes:
+        log: its number.
         size: the leaves of its tree, padding included.
         published: the leaves of its last checkpoint with the quorum.
         waiting: the leaves of records and SD-Cards that are not in the tree yet.
         oldest: when the oldest of them was written, in Unix seconds; None for none.
     """
 
+    log: int
     size: int
     published: int
     waiting: int
@@ -110,16 +112,14 @@ def make_leaves(key: bytes, entry: AuditRow, content: JsonObject) -> list[dict[s
         key: of agent digests.
         content: the audit record but for its place in the chain.
     """
-    salts = secrets.token_bytes(SALT_BYTES * (1 + len(entry.signed)))
     structure = make_structure(key, entry.event.value, entry.at, entry.agent_id, entry.batch_id, entry.written.runs)
-    record = make_record(structure, {"record": content_digest(content)}, salts[:SALT_BYTES])
+    record = make_record(structure, {"record": content_digest(content)}, secrets.token_bytes(SALT_BYTES))
     kept = None if entry.event is AuditEvent.AGENT_DELETED else record.salt
     common = {"at": entry.at, "place": None, "agent_id": entry.agent_id}
     text = encode_json(structure.to_json()).decode()
     own = {"card": None, "salt": kept, "commitment": record.commitment, "structure": text}
     leaves = [{**common, "entry": record.entry, **own}]
-    for number, (digest, signed) in enumerate(entry.signed, 1):
-        salt = salts[number * SALT_BYTES : (number + 1) * SALT_BYTES]
+    for digest, signed, salt in entry.signed:
         made = entry_of_signed(salt, bytes.fromhex(signed))
         of_card = {"card": digest, "salt": salt, "commitment": bytes.fromhex(signed), "structure": None}
         leaves.append({**common, "entry": made, **of_card})

@@ -83,12 +83,12 @@ def read_tree(connection: Connection) -> Tree | None:
 
 def read_growth(connection: Connection) -> Growth | None:
     """Return how far the log is; None before it begins."""
-    head = connection.execute(select(log_head.c.size, log_head.c.published)).first()
+    head = connection.execute(select(log_head.c.log, log_head.c.size, log_head.c.published)).first()
     if head is None:
         return None
     asked = select(func.count(), func.min(log_leaves.c.at)).where(log_leaves.c.place.is_(None))
     waiting, oldest = connection.execute(asked).one()
-    return Growth(head.size, head.published, waiting, oldest)
+    return Growth(head.log, head.size, head.published, waiting, oldest)
 
 
 def append_batch(connection: Connection, count: int, seconds: int, instant: int) -> Tree | None:

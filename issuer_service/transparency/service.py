@@ -17,7 +17,7 @@ from issuer_service.transparency import repository
 from issuer_service.transparency.openings_repository import find_openings
 from issuer_service.transparency.records import OpenedLeaf, Tree, origin_of
 from issuer_service.transparency.repository import CardProof
-from issuer_service.transparency.terms import LogTerms
+from issuer_service.transparency.terms import LONGEST_SECONDS, LogTerms
 from sdcard.errors import Part, Refused, Where
 from sdcard.io.transparency import submit
 from sdcard.rules import Rule
@@ -27,8 +27,6 @@ from sdcard.transparency.tree import Tile, encode_entries, split_tile
 
 _log = logging.getLogger(__name__)
 
-_LONGEST_SECONDS = 30.0
-"""For one batch with its witnesses, so that a stop does not wait for longer."""
 MOST_OPENINGS = 500
 """Of one page."""
 _TARGET = Where(Part.REQUEST, ("path",))
@@ -45,7 +43,7 @@ def growing(container: Container, terms: LogTerms) -> Callable[[], Awaitable[Non
             return
         try:
             if repository.is_due(tree.batch_at, terms.seconds, instant):
-                async with asyncio.timeout(_LONGEST_SECONDS):
+                async with asyncio.timeout(LONGEST_SECONDS):
                     grown = await container.database.change(
                         repository.append_batch, terms.batch, terms.seconds, instant
                     )

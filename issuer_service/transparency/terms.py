@@ -6,6 +6,8 @@ from issuer_service.settings import Settings
 from sdcard.io.egress_policy import EgressPolicy
 from sdcard.transparency.policy import LogPolicy, parse_log_policy
 
+LONGEST_SECONDS = 30.0
+"""For one batch with its witnesses, so that a stop does not wait for longer."""
 _SECONDS = 5.0
 """For the answer of a witness."""
 NO_WITNESSES = LogPolicy((), {}, {}, None)

@@ -22,6 +22,7 @@ from sdcard.cli.output import (
 from sdcard.encoding import JsonObject, encode_json
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.holder import accept_sd_card
+from sdcard.io.agent import keep_promise
 from sdcard.io.registry_answers import as_list, as_text, documented
 from sdcard.io.system import SystemClock
 from sdcard.jose.keys import PublicKey, parse_public_jwk
@@ -126,6 +127,7 @@ def save_cards(
     for place, issued in zip(files, answer.cards, strict=True):
         accept_sd_card(issued.sd_card, acceptance, place.key, now)
         write_private_file(place.file, issued.sd_card.encode("ascii") + b"\n")
+    keep_promise(trust.parent, answer.log_promise, issuers, now)
     _tidy(answer, files, issuers, trust.parent, supersedes == "revoke")
     if as_json:
         print_json(_document(answer, files, trust))

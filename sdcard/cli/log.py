@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from sdcard.cli.card_files import OPENINGS
-from sdcard.cli.keys import Networks, read_egress_policy
+from sdcard.cli.keys import Networks, read_egress_policy, read_trust
 from sdcard.cli.options import AsJson
 from sdcard.cli.output import console, print_json, print_lines, read_document, table
 from sdcard.encoding import parse_json_object
@@ -22,8 +22,9 @@ from sdcard.rules import Rule
 from sdcard.sdjwt.verification import read_unverified
 from sdcard.status_list import parse_status
 from sdcard.transparency.notes import Checkpoint, KeyType, NoteKey, parse_checkpoint
-from sdcard.transparency.openings import LoggedCard, find_unlogged, parse_openings
+from sdcard.transparency.openings import LoggedCard, Opening, find_unlogged, parse_openings
 from sdcard.transparency.policy import LogPolicy, Witnessed, parse_log_policy
+from sdcard.transparency.promises import PROMISE_SUFFIX, find_broken, verify_log_promise
 from sdcard.transparency.tree import prove_consistency
 from sdcard.transparency.watching import check_growth, check_origin
 
@@ -93,6 +94,10 @@ def monitor(
         Path | None,
         typer.Option(help="An agent's SD-Cards and the openings of its leaves, from `sdcard agents log-proofs`."),
     ] = None,
+    trust: Annotated[
+        Path | None,
+        typer.Option(help="With --cards: a trust document, to check the registry's promises in that folder."),
+    ] = None,
     known: Annotated[
         int, typer.Option(min=-1, help="With --cards: leaves up to this number are about what you did.")
     ] = -1,
@@ -122,6 +127,7 @@ def monitor(
         _keep(state, checking.evidence)
     else:
         known, findings = _check_cards(cards, log, seen.checkpoint, max(known, before))
+        findings += _check_promises(cards, trust, log, seen.checkpoint, now)
         kept = {"checkpoint": str(seen.checkpoint), "since": since, "known": known}
         write_private_file(state, json.dumps(kept).encode())
     if now - since > max_age:
@@ -177,14 +183,34 @@ def _check_cards(
     """
     if folder is None:
         return known, []
-    if not (folder / OPENINGS).is_file():
-        raise Misuse(f"{folder} has no {OPENINGS}: `sdcard agents log-proofs` writes it")
-    kept: Any = parse_json_object((folder / OPENINGS).read_bytes(), _LOG.within("openings"), _OPENINGS_DEPTH)
-    openings = parse_openings(kept.get("openings"))
+    openings = _read_openings(folder)
     held = [_read_card(file) for file in sorted(folder.glob("*.sd-card"))]
     findings = find_unlogged(held, openings, log.nodes(checkpoint.size), checkpoint, known)
     is_known = not any(one.rule is Rule.LOG_LEAF_UNKNOWN for one in findings)
     return max([known, *(one.index for one in openings)] if is_known else [known]), findings
+
+
+def _check_promises(
+    folder: Path | None, trust: Path | None, log: "LogClient", checkpoint: Checkpoint, now: Instant
+) -> list[Finding]:
+    """Find the registry's promises that the log has not kept in time."""
+    if trust is None:
+        return []
+    if folder is None:
+        raise Misuse("--trust is used with --cards: promises are beside the SD-Cards")
+    issuers, findings = read_trust(trust, None, now), list[Finding]()
+    openings, nodes = _read_openings(folder), log.nodes(checkpoint.size)
+    for file in sorted(folder.glob(f"*{PROMISE_SUFFIX}")):
+        promise = verify_log_promise(lenient_token(file.read_text("utf-8")), issuers, now)
+        findings += find_broken(promise, file.name, openings, nodes, checkpoint, now)
+    return findings
+
+
+def _read_openings(folder: Path) -> tuple[Opening, ...]:
+    if not (folder / OPENINGS).is_file():
+        raise Misuse(f"{folder} has no {OPENINGS}: `sdcard agents log-proofs` writes it")
+    kept: Any = parse_json_object((folder / OPENINGS).read_bytes(), _LOG.within("openings"), _OPENINGS_DEPTH)
+    return parse_openings(kept.get("openings"))
 
 
 def _read_card(file: Path) -> LoggedCard:

@@ -5,6 +5,7 @@ come back, so that a thread, a task or a timer can drive it. A renewal that fail
 """
 
 import asyncio
+import hashlib
 import logging
 import random
 import threading
@@ -28,6 +29,7 @@ from sdcard.jose.keys import PublicKey
 from sdcard.key_binding import Challenge
 from sdcard.lenient import lenient_token
 from sdcard.paths import ClaimPath
+from sdcard.transparency.promises import PROMISE_SUFFIX, verify_log_promise
 from sdcard.trust import TrustedIssuers, parse_trusted_issuers
 
 if TYPE_CHECKING:
@@ -328,10 +330,23 @@ class CardFolder:
             write_private_file(self._folder / "trust.json", encode_json(trust) + b"\n")
             for context, text in texts.items():
                 write_private_file(self._folder / f"{context}.sd-card", text.encode("ascii") + b"\n")
+            keep_promise(self._folder, answer.log_promise, issuers, self._clock.now())
             return cards
 
     def _accept(self, text: str, issuers: TrustedIssuers) -> HeldSdCard:
         return accept_sd_card(text, Acceptance(issuers=issuers), self._key, self._clock.now())
+
+
+def keep_promise(folder: Path, text: str | None, issuers: TrustedIssuers, now: Instant) -> None:
+    """Verify the promise in a registry's answer, and keep it beside the SD-Cards.
+
+    Raises:
+        Refused: as ``verify_log_promise``.
+    """
+    if text is not None:
+        verify_log_promise(text, issuers, now)
+        name = hashlib.sha256(text.encode()).hexdigest()[:16]
+        write_private_file(folder / f"{name}{PROMISE_SUFFIX}", text.encode("ascii") + b"\n")
 
 
 def is_folder_due(folder: Path, keys: Sequence[PublicKey], clock: Clock) -> bool:

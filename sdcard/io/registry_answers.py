@@ -47,6 +47,7 @@ class Registered:
     linkable_by: tuple[str, ...]
     cards: tuple[IssuedAnswer, ...]
     findings: tuple[Finding, ...]
+    log_promise: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +148,7 @@ def read_registered(answer: Any) -> Registered:
             for one in as_list(answer["cards"])
         ),
         findings=read_findings(answer["findings"]),
+        log_promise=None if answer.get("log_promise") is None else as_text(answer["log_promise"]),
     )
 
 

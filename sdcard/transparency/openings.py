@@ -103,7 +103,7 @@ def find_unlogged(
         found = _entry(opening, held)
         try:
             if found is not None:
-                _check_leaf(opening.index, found, nodes, checkpoint)
+                check_leaf(opening.index, found, nodes, checkpoint)
         except Refused as refusal:
             if refusal.rule is not Rule.LOG_INCLUSION:
                 raise
@@ -123,7 +123,12 @@ def _entry(opening: Opening, held: dict[str, LoggedCard]) -> bytes | None:
     return None if card is None else card_entry(opening.salt, card.issuer_jwt)
 
 
-def _check_leaf(index: int, entry: bytes, nodes: Nodes, checkpoint: Checkpoint) -> None:
+def check_leaf(index: int, entry: bytes, nodes: Nodes, checkpoint: Checkpoint) -> None:
+    """Check that an entry is at a place of the log.
+
+    Raises:
+        Refused: ``log.inclusion``, or as ``nodes``.
+    """
     path = prove_inclusion(nodes, index, checkpoint.size) if index < checkpoint.size else ()
     verify_inclusion(leaf_hash(entry), index, checkpoint.size, path, checkpoint.root)
 

@@ -33,7 +33,7 @@ def test_the_request_of_the_draft_succeeds_with_a_fresh_key(registry: OpenDesk) 
     assert response.status_code == 201
     assert response.headers["cache-control"] == "no-store"
     answer = response.json()
-    assert set(answer) == {"agent_id", "sub", "batch_id", "linkable_by", "cards", "findings"}
+    assert set(answer) == {"agent_id", "sub", "batch_id", "linkable_by", "cards", "log_promise", "findings"}
     assert (answer["agent_id"], answer["sub"]) == ("ai-assistant-v2", "agent:ai-assistant-v2")
     assert answer["linkable_by"] == ["cnf", "sub"]
     assert [card["context"] for card in answer["cards"]] == ["public", "internal", "diagnostic"]

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from sdcard.transparency.promises import issue_log_promise
+from sdcard.transparency.tree import leaf_hash
 from tests.command_line import Ran, Sdcard
 from tests.sdcard.transparency.served_logs import LEAVES, ServedLog, files, serving
+from tests.world import ISSUER, World
 from vectors.actors import NOW
 from vectors.logs import POLICY
 
@@ -49,6 +52,28 @@ def monitored(tmp_path: Path, sdcard: Sdcard) -> Iterator[Monitored]:
             "witnesses": {"one": THEN, "two": THEN},
         }
         yield found
+
+
+def test_a_broken_promise_in_the_folder_is_reported_with_a_trust_document(monitored: Monitored, world: World) -> None:
+    digest, issuer = "ab" * 32, world.issuer.signer
+    opening = {"index": 300, "at": THEN, "salt": "00" * 32, "card": digest, "commitment": None, "record": None}
+    cards, made = Path("cards"), {"kept": bytes(32), "broken": bytes([1]) * 32}
+    cards.mkdir()
+    monitored.publish(301, [*LEAVES[:300], leaf_hash(made["kept"])])
+    (cards / "log-openings.json").write_text(json.dumps({"openings": [opening]}))
+    keys = [dict(issuer.public_key.to_jwk())]
+    Path("trust.json").write_text(json.dumps({"issuers": {ISSUER: {"keys": keys}}}))
+    watched = ("--cards", "cards", "--known", "300", "--trust", "trust.json")
+    for name, entry in made.items():
+        promise = issue_log_promise(ISSUER, "registry.example/log", {digest: entry}, issuer, THEN, THEN + 60)
+        (cards / f"{name}.log-promise").write_text(promise)
+        ran = monitored.run(*watched)
+        found = [] if ran.status == 0 else [(one["rule"], one["where"]) for one in ran.json["findings"]]
+        assert found == ([] if name == "kept" else [("log.promise-broken", "log/promise/broken.log-promise")])
+    assert monitored.run(*watched[:4]).status == 0, "without a trust document, promises are not read"
+    (cards / "broken.log-promise").write_text(f"{promise[:-8]}AAAAAAAA")
+    monitored.finds("jws.signature", *watched)
+    assert monitored.run("--trust", "trust.json").status == 2
 
 
 def test_a_log_that_only_appends_is_good(monitored: Monitored, sdcard: Sdcard) -> None:
