@@ -87,10 +87,12 @@ class CardHosts:
 
     Attributes:
         names: host → the first place that names it.
+        unproved: other hosts, such as IP addresses, and URLs without a host.
         findings: places whose host cannot be proved.
     """
 
     names: Mapping[str, Where]
+    unproved: tuple[str, ...]
     findings: tuple[Finding, ...]
 
 
@@ -100,19 +102,21 @@ def find_hosts(card: Card) -> CardHosts:
     A host that cannot be proved is a ``domain.host``: an IP address, a name outside of ASCII, a text that readers could
     take for another host, and a host beyond the first ``MOST_HOSTS``. So is a card without an endpoint.
     """
-    names, findings, has_endpoint = dict[str, Where](), list[Finding](), False
+    names, unproved, findings, has_endpoint = dict[str, Where](), dict[str, None](), list[Finding](), False
     for fact, where, value in _urls(card):
         host = endpoint_host(value) if isinstance(value, str) else None
         if host is None or not is_domain_name(host):
             findings.append(_no_name(where))
+            unproved[host or str(value)] = None
         elif host in names or len(names) < MOST_HOSTS:
             names.setdefault(host, where)
         else:
+            unproved[host] = None
             findings.append(_unproved(Rule.DOMAIN_HOST, where, f"At most {MOST_HOSTS} hosts of a card are checked."))
         has_endpoint |= fact is Fact.ENDPOINT
     if not has_endpoint:
         findings.append(_unproved(Rule.DOMAIN_HOST, _CARD, "The card has no endpoint."))
-    return CardHosts(names, tuple(first_findings(findings)))
+    return CardHosts(names, tuple(unproved), tuple(first_findings(findings)))
 
 
 def _urls(card: Card) -> Iterator[tuple[Fact, Where, JsonValue]]:

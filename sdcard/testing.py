@@ -152,6 +152,9 @@ class _FakeCards:
             self._cards = self._make()
         return self._cards
 
+    def are_withdrawn(self, cards: Mapping[str, HeldSdCard]) -> bool:
+        return False
+
     def _make(self) -> Mapping[str, HeldSdCard]:
         texts = {one: self._registry.issue(self._document, one, self._key) for one in _CONTEXTS}
         acceptance, now = Acceptance(issuers=self._registry.trust), self._clock.now()

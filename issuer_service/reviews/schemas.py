@@ -53,7 +53,7 @@ class ReviewInList(BaseModel):
 class ReviewShown(ReviewInList):
     """A request for approval, with all that the approval covers."""
 
-    hosts: list[str] = Field(description="Of the endpoints and the provider of the card.")
+    hosts: list[str] = Field(description="Of the endpoints and the provider of the card; URLs without a host whole.")
     card: dict[str, Any]
     is_registered: bool = Field(description="Whether the agent is registered already, and would change.")
     changes: list[str] = Field(

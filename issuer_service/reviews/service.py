@@ -62,9 +62,10 @@ async def find_waiting(database: Database, review_id: str, now: int) -> ReviewSh
         raise Refused(Rule.APPROVAL_DECIDED, REQUEST.within("review_id"))
     review, registered = found
     document = _parse(review.card)
+    hosts = find_hosts(Card(KNOWN_FORMATS[review.card_format], document))
     return ReviewShown(
         **in_list(review).model_dump(),
-        hosts=list(find_hosts(Card(KNOWN_FORMATS[review.card_format], document)).names),
+        hosts=[*hosts.names, *hosts.unproved],
         card=document,
         is_registered=registered is not None,
         changes=[] if registered is None else [*_changes(review, document, registered)],

@@ -285,7 +285,9 @@ def renew(
     if_expiring: Annotated[
         bool,
         typer.Option(
-            "--if-expiring", help="Renew only if less than half of the lifetime is left; else only test the token."
+            "--if-expiring",
+            help="Renew only if less than half of the lifetime is left, or the registry removed the key that signed; "
+            "else only test the token.",
         ),
     ] = False,
     token_file: TokenFile = None,
@@ -293,7 +295,7 @@ def renew(
 ) -> None:
     """Get new SD-Cards for an agent: the same card, contexts and keys. Example:
     sdcard agents renew georoute --registry https://registry.example --key agent.jwk --out cards"""
-    from sdcard.io.agent import is_folder_due
+    from sdcard.io.agent import CardFolder, is_folder_due
     from sdcard.io.key_files import load_signer
 
     keys = [load_signer(file).public_key for file in key]
@@ -302,6 +304,9 @@ def renew(
     client = connect(registry, token_file)
     if not is_due:
         _test_token(client, agent)
+        folders = [CardFolder(out, one, SystemClock(), client, agent, issuer) for one in keys]
+        is_due = any(folder.are_withdrawn(folder.load()) for folder in folders)
+    if not is_due:
         told = f"not renewed: the SD-Cards in {out} have more than half of their lifetime left"
         print_result(as_json, {"agent_id": agent, "renewed": False}, told)
         return

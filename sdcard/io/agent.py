@@ -11,7 +11,6 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -29,6 +28,7 @@ from sdcard.jose.keys import PublicKey
 from sdcard.key_binding import Challenge
 from sdcard.lenient import lenient_token
 from sdcard.paths import ClaimPath
+from sdcard.rules import Rule
 from sdcard.transparency.promises import PROMISE_SUFFIX, verify_log_promise
 from sdcard.trust import TrustedIssuers, parse_trusted_issuers
 
@@ -62,6 +62,9 @@ class RenewsCards(Protocol):
         Raises:
             Refused, Misuse, OSError: when that fails.
         """
+
+    def are_withdrawn(self, cards: Mapping[str, HeldSdCard]) -> bool:
+        """Whether the registry removed a key that signed one of them."""
 
 
 def until_renewal(held: HeldSdCard, chance: float = 0.0) -> Lifetime:
@@ -232,7 +235,11 @@ class Agent:
 
     def _is_due(self, cards: Mapping[str, HeldSdCard]) -> bool:
         now = self._clock.now()
-        return not cards or any(not until_renewal(held, self._drawn).covers(now) for held in cards.values())
+        return (
+            not cards
+            or any(not until_renewal(held, self._drawn).covers(now) for held in cards.values())
+            or self._cards.are_withdrawn(cards)
+        )
 
     def _take(self, cards: Mapping[str, HeldSdCard]) -> None:
         """Swap all SD-Cards at once, if they are others, and publish them once."""
@@ -244,23 +251,6 @@ class Agent:
         if self._changed is not None and self._published is not self._shown:
             self._changed(self._shown)
         self._published = self._shown
-
-
-@dataclass(frozen=True, slots=True)
-class CallbackSigner:
-    """A signer whose key is elsewhere.
-
-    Attributes:
-        public_key: of the private key.
-        callback: signs a message; ECDSA signatures are r and s, each of the curve's length.
-    """
-
-    public_key: PublicKey
-    callback: Callable[[bytes], bytes] = field(repr=False)
-
-    def sign(self, message: bytes) -> bytes:
-        """Have the message signed."""
-        return self.callback(message)
 
 
 class CardFolder:
@@ -287,6 +277,7 @@ class CardFolder:
     ) -> None:
         self._folder, self._key, self._clock = folder, key, clock
         self._registry, self._agent_id, self._issuer = registry, agent_id, issuer
+        self._asked, self._withdrawn = Lifetime(0, 0), frozenset[str]()
 
     def load(self) -> Mapping[str, HeldSdCard]:
         """Read the SD-Cards in the folder.
@@ -332,6 +323,27 @@ class CardFolder:
                 write_private_file(self._folder / f"{context}.sd-card", text.encode("ascii") + b"\n")
             keep_promise(self._folder, answer.log_promise, issuers, self._clock.now())
             return cards
+
+    def are_withdrawn(self, cards: Mapping[str, HeldSdCard]) -> bool:
+        """Whether the registry removed a key that signed one. It is asked once an hour."""
+        now = self._clock.now()
+        if self._registry is not None and not self._asked.covers(now):
+            self._asked = Lifetime(now, now + LAST_RETRY)
+            try:
+                issuers, _ = self._registry.issuer(self._issuer)
+            except (Refused, Misuse) as fault:
+                _log.warning("the keys of the registry were not fetched: %s", fault)
+                return False
+            texts = [str(held.sd_jwt) for held in cards.values()]
+            self._withdrawn = frozenset(text for text in texts if not self._is_known(text, issuers))
+        return any(str(held.sd_jwt) in self._withdrawn for held in cards.values())
+
+    def _is_known(self, text: str, issuers: TrustedIssuers) -> bool:
+        try:
+            self._accept(text, issuers)
+        except Refused as refusal:
+            return refusal.rule is not Rule.ISSUER_KEY_UNKNOWN
+        return True
 
     def _accept(self, text: str, issuers: TrustedIssuers) -> HeldSdCard:
         return accept_sd_card(text, Acceptance(issuers=issuers), self._key, self._clock.now())

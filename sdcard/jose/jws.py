@@ -4,7 +4,8 @@ The caller always names the ``typ`` that it expects (RFC 8725 3.11).
 """
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, Protocol, cast
 
@@ -64,6 +65,23 @@ class InMemorySigner:
                 return cast("ed25519.Ed25519PrivateKey | MlDsaPrivateKey", self._key).sign(message)
             key = cast("ec.EllipticCurvePrivateKey", self._key)
             return _r_and_s(key.sign(parameters.hashed(message).digest(), parameters.ecdsa), parameters.size)
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackSigner:
+    """A signer whose key is elsewhere.
+
+    Attributes:
+        public_key: of the private key.
+        callback: signs a message; ECDSA signatures are r and s, each of the curve's length.
+    """
+
+    public_key: PublicKey
+    callback: Callable[[bytes], bytes] = field(repr=False)
+
+    def sign(self, message: bytes) -> bytes:
+        """Have the message signed."""
+        return self.callback(message)
 
 
 def native_signer(signer: Signer) -> acceleration.NativeSigner | None:

@@ -103,7 +103,7 @@ def test_a_host_that_readers_could_read_differently_cannot_be_proved(url: str) -
     ],
 )
 def test_case_port_and_scheme_do_not_change_the_host(url: str, host: str) -> None:
-    assert find_hosts(card(url)) == CardHosts({host: Where(Part.CARD, ("supportedInterfaces", 0, "url"))}, ())
+    assert find_hosts(card(url)) == CardHosts({host: Where(Part.CARD, ("supportedInterfaces", 0, "url"))}, (), ())
 
 
 @pytest.mark.parametrize("card_format", sorted(KNOWN_FORMATS))
@@ -119,6 +119,14 @@ def test_every_endpoint_counts_and_so_does_the_provider() -> None:
         card("https://a.example/", "https://b.example/", "https://a.example/2", provider="https://p.example")
     )
     assert list(found.names) == ["a.example", "b.example", "p.example"]
+
+
+def test_hosts_that_cannot_be_proved_are_listed() -> None:
+    found = find_hosts(
+        card("https://192.0.2.7/a2a", "https://a.example/", "not a url", provider="https://[2001:db8::1]/")
+    )
+    assert list(found.names) == ["a.example"]
+    assert found.unproved == ("192.0.2.7", "not a url", "[2001:db8::1]")
 
 
 def test_a_card_without_an_endpoint_proves_nothing() -> None:

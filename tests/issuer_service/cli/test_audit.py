@@ -345,7 +345,7 @@ def test_verify_says_how_many_leaves_wait_for_the_log(sdcard: Sdcard, recorded: 
     since = int(recorded.clock.now())
 
     ran = sdcard("audit", "verify", "--json")
-    assert ran.json["log"] == {"size": 16, "published": 16, "waiting": 4, "oldest": since}
+    assert ran.json["log"] == {"log": 1, "size": 16, "published": 16, "waiting": 4, "oldest": since}
     shown = " ".join(sdcard("audit", "verify").out.split())
     assert "16 leaves, 16 of them in its published checkpoint; 4 leaves of records and SD-Cards are not in it" in shown
     assert show_instant(since) in shown

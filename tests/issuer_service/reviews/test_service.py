@@ -177,11 +177,11 @@ def test_a_person_sees_what_would_change(desk: Desk) -> None:
     with desk.open(**ALL) as registry:
         people = People(desk, registry)
         people.approve(request_with_card(agent_id="a"))
-        changed = {**EXAMPLE, "version": "9", "provider": {"organization": "P", "url": "https://new.example/"}}
+        changed = {**EXAMPLE, "version": "9", "provider": {"organization": "P", "url": "https://192.0.2.7/"}}
         review = people.wait(request_with_card(changed, agent_id="a", public_key=jwk(key(21))))
         shown = registry.done("GET", f"/reviews/{review}", token=people.paul)
     assert (shown["is_registered"], shown["changes"]) == (True, ["provider", "version", "public_keys"])
-    assert "new.example" in shown["hosts"]
+    assert shown["hosts"] == ["georoute-agent.example.com", "192.0.2.7"]
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,16 @@ from issuer_service.routes import show_findings
 from issuer_service.server import running_registry
 from sdcard.cli.agent_views import show_domains
 from sdcard.domain_control import Way
+from sdcard.encoding import JsonObject
 from sdcard.errors import Finding, Level, Misuse, Part, Where
+from sdcard.io.registry_client import Registry
 from sdcard.io.system import SystemClock
 from sdcard.rules import Rule
+from sdcard.trust import TrustedIssuers
 from tests.command_line import Ran, Sdcard
 from tests.sdcard.cli.conftest import wait_for_lists
 from tests.shared import ROOT
+from tests.world import key
 
 # -- An owner's day with agents that are registered, at the command line, over real HTTP ------------------------------
 
@@ -289,6 +293,23 @@ def test_a_renewal_if_expiring_waits_until_half_of_the_lifetime(sdcard: Sdcard, 
     after = {file.name: file.read_bytes() for file in Path("cards").glob("*.sd-card")}
     assert after.keys() == before.keys()
     assert all(after[name] != before[name] for name in before)
+
+
+def test_a_renewal_if_expiring_does_not_wait_when_the_registry_removed_its_key(
+    sdcard: Sdcard, registry: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched, asked = Registry.issuer, list[None]()
+
+    def first_without_its_key(client: Registry, expected: str | None = None) -> tuple[TrustedIssuers, JsonObject]:
+        issuers, document = fetched(client, expected)
+        asked.append(None)
+        return (TrustedIssuers.of(registry[1], key(9).public_key) if len(asked) == 1 else issuers), document
+
+    monkeypatch.setattr(Registry, "issuer", first_without_its_key)
+    renew = ("agents", "renew", "georoute", *registry, "--key", "two.jwk", "--key", "one.jwk", "--out", "cards")
+    before = {file.name: file.read_bytes() for file in Path("cards").glob("*.sd-card")}
+    assert sdcard(*renew, "--if-expiring").status == 0
+    assert all(Path("cards", name).read_bytes() != content for name, content in before.items())
 
 
 # -- An owner revokes, suspends and reinstates; a Verifier that fetches the list sees it ------------------------------

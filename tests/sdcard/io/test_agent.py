@@ -27,14 +27,15 @@ from sdcard import (
 from sdcard.agent_proof import AgentProver, ShownCard
 from sdcard.encoding import encode_json
 from sdcard.errors import Part, Where
-from sdcard.io.agent import FIRST_RETRY, LAST_RETRY, Agent, CallbackSigner, CardFolder, is_folder_due, until_renewal
+from sdcard.io.agent import FIRST_RETRY, LAST_RETRY, Agent, CardFolder, is_folder_due, until_renewal
 from sdcard.io.key_files import create_private_file, generate_jwk, load_signer, parse_private_jwk
 from sdcard.io.registry_answers import Asked
-from sdcard.issuer import Validity
+from sdcard.issuer import Issuer, Validity
 from sdcard.jose.algorithms import SignatureAlgorithm
+from sdcard.jose.jws import CallbackSigner
 from sdcard.publishing import PublishedCard, PublishedCards
 from sdcard.rules import Rule
-from sdcard.trust import encode_trusted_issuers
+from sdcard.trust import TrustedIssuers, encode_trusted_issuers
 from sdcard.web.publish import CardApp
 from tests.sdcard.web.called import CLIENT
 from tests.world import AUDIENCE, ISSUER, World, key
@@ -78,6 +79,9 @@ class InMemory:
     def renew(self, is_due: Callable[[Mapping[str, HeldSdCard]], bool]) -> Mapping[str, HeldSdCard]:
         self.kept = self._registry.made()
         return self.kept
+
+    def are_withdrawn(self, cards: Mapping[str, HeldSdCard]) -> bool:
+        return False
 
 
 class Chance:
@@ -277,9 +281,10 @@ class FolderRegistry:
     """A registry as a folder needs it."""
 
     def __init__(self, world: World) -> None:
-        self._world, self.renewals = world, 0
+        self._world, self.renewals, self.looks = world, 0, 0
 
     def issuer(self, expected: str | None) -> tuple[Any, Any]:
+        self.looks += 1
         return self._world.issuer.trust, encode_trusted_issuers(self._world.issuer.trust)
 
     def asked(self, agent_id: str) -> Asked:
@@ -289,7 +294,8 @@ class FolderRegistry:
         assert (agent_id, supersedes) == ("georoute", "run_out")
         self.renewals += 1
         return SimpleNamespace(
-            cards=[SimpleNamespace(context=name, sd_card=str(issued(self._world, name))) for name, _ in expected]
+            cards=[SimpleNamespace(context=name, sd_card=str(issued(self._world, name))) for name, _ in expected],
+            log_promise=None,
         )
 
 
@@ -315,6 +321,41 @@ def test_processes_that_share_a_folder_ask_for_new_cards_once(world: World, fold
     assert 8 <= asked.renewals <= 10
     assert agents[0].shown["public"].held.sd_jwt == agents[1].shown["public"].held.sd_jwt
     assert sorted(one.name for one in folder.glob("*.sd-card")) == ["internal.sd-card", "public.sd-card"]
+
+
+def test_a_removed_key_of_the_registry_is_noticed_within_an_hour(world: World, folder: Path) -> None:
+    asked: Any = FolderRegistry(world)
+    cards = CardFolder(folder, world.holder.key, world.clock, asked, "georoute", ISSUER)
+    agent = Agent(cards, world.holder.signer, world.clock, Chance())
+    agent.step()
+    before = agent.shown["public"].held.issued.issued_at
+    assert live(world, [agent], 2 * HOUR, 60) == []
+    assert (asked.renewals, agent.shown["public"].held.issued.issued_at) == (1, before)
+    assert 3 <= asked.looks <= 5, "once an hour, and at the renewal"
+
+    world.issuer.signer = key(77)  # it publishes this one alone
+    world.issuer.issuer = Issuer(ISSUER, key(77).public_key)
+    world.issuer.trust = TrustedIssuers.of(ISSUER, key(77).public_key)
+    assert live(world, [agent], HOUR + 60, 60) == []
+
+    assert asked.renewals == 2
+    assert agent.shown["public"].held.issued.issued_at > before
+    assert live(world, [agent], 2 * HOUR, 60) == []
+    assert asked.renewals == 2
+
+
+def test_a_registry_that_does_not_answer_withdraws_nothing(world: World, folder: Path) -> None:
+    asked: Any = FolderRegistry(world)
+    cards = CardFolder(folder, world.holder.key, world.clock, asked, "georoute", ISSUER)
+    agent = Agent(cards, world.holder.signer, world.clock, Chance())
+    agent.step()
+
+    def unreachable(expected: str | None) -> tuple[Any, Any]:
+        raise Misuse("the registry cannot be reached")
+
+    asked.issuer = unreachable
+    assert live(world, [agent], 2 * HOUR, 60) == []
+    assert asked.renewals == 1
 
 
 def test_a_folder_is_due_when_a_card_is_old_bad_or_missing(world: World, folder: Path) -> None:
