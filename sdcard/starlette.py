@@ -165,7 +165,7 @@ def _record(
     try:
         from sdcard.io.sql_replay_cache import SharedChallengeRecord
     except ModuleNotFoundError:
-        raise Misuse("a shared record needs SQLAlchemy: pip install 'sdcard[sql]'") from None
+        raise Misuse("a shared record needs SQLAlchemy: install the extra `sql` of sdcard") from None
     return SharedChallengeRecord(challenges, audience, SystemSalts())
 
 

@@ -13,6 +13,6 @@ def main() -> None:
     try:
         from sdcard.cli.app import run
     except ModuleNotFoundError as missing:
-        sys.stderr.write(f"The command line needs {missing.name}, of the extra `cli`: pip install 'sdcard[cli]'\n")
+        sys.stderr.write(f"The command line needs {missing.name}: install the extra `cli` of sdcard\n")
         raise SystemExit(2) from None
     raise SystemExit(run())

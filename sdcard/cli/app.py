@@ -93,7 +93,7 @@ def load_joined(name: str) -> Any:
     ours = next(iter(distributions(name="sdcard", path=_places())), None)
     for found in ours.entry_points.select(group=ENTRY_POINTS, name=name) if ours else ():
         return found.load()
-    raise Misuse(f"`{name}` is not installed: pip install 'sdcard[service]'")
+    raise Misuse(f"`{name}` is not installed: install the extra `service` of sdcard")
 
 
 def _places() -> list[str]:
@@ -383,7 +383,7 @@ def _outcome(error: Exception, as_json: bool) -> int:
         return EXIT_MISUSE if error.rule is Rule.STORE_UNAVAILABLE else EXIT_REFUSED
     if isinstance(error, ModuleNotFoundError):
         extra = "mcp" if (error.name or "").partition(".")[0] == "mcp" else "service"
-        return _misused(Misuse(f"it needs {error.name}: pip install 'sdcard[{extra}]'"), as_json)
+        return _misused(Misuse(f"it needs {error.name}: install the extra `{extra}` of sdcard"), as_json)
     if isinstance(error, Misuse | TyperException):
         return _misused(error, as_json)
     traceback.print_exception(error)

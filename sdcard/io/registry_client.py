@@ -83,7 +83,7 @@ class Registry:
         try:
             import sdcard.io.http  # noqa: F401  # it needs the extra
         except ModuleNotFoundError:
-            raise Misuse("a registry client needs httpx2: pip install 'sdcard[http]'") from None
+            raise Misuse("a registry client needs httpx2: install the extra `http` of sdcard") from None
         self._address, self._patience = address.rstrip("/"), patience
         self._token, self._key = None if token is None else check_token(token), key
         self._nonce: str | None = None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sdcard.io.published_keys import IssuerKeys
 
 _log = logging.getLogger(__name__)
-NEEDS_HTTP = "fetching keys and status lists needs httpx2: pip install 'sdcard[http]'"
+NEEDS_HTTP = "fetching keys and status lists needs httpx2: install the extra `http` of sdcard"
 
 
 class Verifier:

@@ -167,10 +167,10 @@ def test_an_audience_is_a_text(world: World, audience: Any) -> None:
         Verifier(world.issuer.trust, audience, status=Unchecked("a test"))
 
 
-def test_without_the_extra_the_command_to_install_it_is_named(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_its_name_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("sdcard.io.published_keys", "sdcard.io.status_lists"):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(Misuse, match="pip install") as misuse:
+    with pytest.raises(Misuse, match="install the extra `http`") as misuse:
         Verifier(world.issuer.trust, AUDIENCE)
     assert str(misuse.value) == NEEDS_HTTP
 
