@@ -281,11 +281,11 @@ class ChainVerifier:
         )
 
     def _not_known(self) -> Iterator[str]:
-        later = f" behind record {self._newest}, the last that a checkpoint saw," if self._newest else ""
-        yield f"Whether records{later} were cut off the end: no checkpoint tells."
+        later = f" after record {self._newest}, the last in a checkpoint," if self._newest else ""
+        yield f"Whether records{later} were removed from the end: no checkpoint shows it."
         if self._vouched < self._sequence:
-            which = f" behind record {self._vouched}, the last that a checkpoint vouches for," if self._vouched else ""
-            yield f"Whether the records{which} were all made anew: no checkpoint tells."
+            which = f" after record {self._vouched}, the last that a checkpoint confirms," if self._vouched else ""
+            yield f"Whether all records{which} were rewritten: no checkpoint shows it."
 
 
 def _is_digest(value: object) -> TypeGuard[str]:

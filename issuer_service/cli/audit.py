@@ -365,11 +365,16 @@ def _show(
         return
     out = console()
     _show_findings(out, verdict)
-    out.print(Text(f"{verdict.records} records, {'not ' if verdict.findings else ''}whole", style="bold"))
+    out.print(
+        Text(
+            f"{verdict.records} records: {'faults found' if verdict.findings else 'complete and unchanged'}",
+            style="bold",
+        )
+    )
     if compared:
         _show_findings(out, compared)
-        agree = "not as the chain says" if compared.findings else "as the chain says"
-        out.print(Text(f"{compared.rows} rows compared, {agree}", style="bold"))
+        agree = "they differ from the chain" if compared.findings else "they match the chain"
+        out.print(Text(f"{compared.rows} rows compared: {agree}", style="bold"))
         if compared.adopted:
             out.print(Text(f"Not known: whether rows were changed before the adoption, record {compared.adopted}."))
     if growth:

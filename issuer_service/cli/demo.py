@@ -124,7 +124,7 @@ def _unknown_issuer(setup: AttackSetup) -> Attempt:
 ATTACKS = (
     Attack("tampered disclosure", "the Holder changes a value and signs",
            Rule.DISCLOSURE_UNREFERENCED, _tampered_disclosure),
-    Attack("foreign disclosure", "one of another card is slipped in",
+    Attack("foreign disclosure", "a Disclosure of another card is added",
            Rule.DISCLOSURE_UNREFERENCED, _foreign_disclosure),
     Attack("stripped KB-JWT", "a stolen card, no proof of the key",
            Rule.KB_MISSING, _stripped_key_binding),
@@ -132,7 +132,7 @@ ATTACKS = (
            Rule.KB_REPLAYED, _replay),
     Attack("old answer", "signed 301 seconds ago",
            Rule.KB_STALE, _old_answer),
-    Attack("unknown issuer", "genuine, from a registry nobody trusts",
+    Attack("unknown issuer", "genuine, from a registry that is not trusted",
            Rule.ISSUER_UNKNOWN, _unknown_issuer),
 )  # fmt: skip
 
@@ -314,9 +314,9 @@ def _document(address: str, shown: list[ContextResult], attacks: list[AttackResu
 def _show(address: str, shown: list[ContextResult], attacks: list[AttackResult], good: bool) -> None:
     out = console()
     out.print(Text(f"\nThe registry at {address} issued one agent an SD-Card per context."))
-    out.print(Text("The agent presented each with key binding. A verifier saw:"))
+    out.print(Text("The agent presented each with key binding. A Verifier saw:"))
     out.print(table("", ("member", *(one.context for one in shown)), [*_members(shown), *_figures(shown)]))
-    out.print(Text("Then six attackers tried their luck:"))
+    out.print(Text("Then six attackers tried to deceive the Verifier:"))
     out.print(table("", ("attack", "what was done", "refused with", ""), [_attack_row(one) for one in attacks]))
     line = "Everything as promised." if good else "Something is not as promised."
     out.print(Text(f"{line}\n", "bold green" if good else "bold red"))

@@ -137,7 +137,7 @@ def list_tokens(database_url: DatabaseUrl = None, config: ConfigFile = None, as_
         )
         for one in tokens
     ]
-    console().print(table("Tokens", ("name", "subject", "for", "holds until"), rows))
+    console().print(table("Tokens", ("name", "subject", "for", "valid until"), rows))
 
 
 def _marks(limits: Mapping[str, object]) -> Iterator[str]:

@@ -205,7 +205,7 @@ def command(
         show_explanation(explain(text, expectations, at, spiffe_ids))
     show_card(card)
     if not refresh:
-        console().print(cell("Issuer keys: those of the trust document; --refresh fetches the present ones.", "dim"))
+        console().print(cell("Issuer keys: from the trust document; --refresh fetches the current keys.", "dim"))
 
 
 def _refuse(refusal: Refused, explanation: "Explanation", explained: bool, as_json: bool) -> NoReturn:

@@ -136,9 +136,9 @@ def test_without_a_checkpoint_it_says_what_it_could_not_know(sdcard: Sdcard, rec
     ran = sdcard("audit", "verify")
 
     assert ran.status == 0
-    assert "3 records, whole" in ran.out
+    assert "3 records: complete and unchanged" in ran.out
     assert ran.out.count("Not known:") == 2
-    assert "made anew" in ran.out.replace("\n", " ")
+    assert "rewritten" in ran.out.replace("\n", " ")
 
 
 def test_tampering_is_exit_status_1_and_says_where(sdcard: Sdcard, recorded: Desk) -> None:
@@ -317,7 +317,7 @@ def test_the_tables_are_compared_with_the_chain(
     with desk.open() as registry:
         registry.register(request())
         registry.done("POST", "/agents/ai-assistant-v2/revoke", {})
-    assert "as the chain says" in sdcard("audit", "verify", "--state").out
+    assert "they match the chain" in sdcard("audit", "verify", "--state").out
     assert sdcard("audit", "verify", "--state", "--json").json["state"]["findings"] == []
     assert sdcard("audit", "verify", "--state", "--file", "x").status == 2
 
