@@ -19,7 +19,7 @@ from sdcard import AdmissionPolicy, ClaimRequest, Required, VerifiedCard, parse_
 from sdcard.fastapi import sd_card
 
 ORIGIN = os.environ.get("ORIGIN", "http://127.0.0.1:9001")
-model = FakeListChatModel(responses=["The bridge is closed. Take the ring road."])  # here stands your own chat model
+model = FakeListChatModel(responses=["The bridge is closed. Take the ring road."])  # put your own chat model here
 
 
 @dataclass(frozen=True)

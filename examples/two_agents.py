@@ -1,10 +1,10 @@
 """Run two agents of a2a-sdk on this machine.
 
-The second talks only to those that show `endpoints` and `provider`.
+The second agent answers only agents that show `endpoints` and `provider`.
 
-Run it with `uv run python examples/two_agents.py`. The first agent is asked something, and asks the second: without its
-SD-Card, with what the public may see of it, and with what partners may see. Everything is over loopback; elsewhere, the
-only difference is `https://`.
+Run it with `uv run python examples/two_agents.py`. The first agent gets a question and asks the second agent three
+times: without its SD-Card, with the claims of *public*, and with the claims for partners. All requests are over
+loopback; on other networks, only `https://` is different.
 """
 
 import asyncio
