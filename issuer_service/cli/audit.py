@@ -365,8 +365,7 @@ def _show(
         return
     out = console()
     _show_findings(out, verdict)
-    whole = "faults found" if verdict.findings else "complete and unchanged"
-    out.print(Text(f"{verdict.records} records: {whole}", style="bold"))
+    out.print(Text(f"{verdict.records} records: {'faults found' if verdict.findings else 'unchanged'}", style="bold"))
     if compared:
         _show_findings(out, compared)
         agree = "they differ from the chain" if compared.findings else "they match the chain"
