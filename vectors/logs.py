@@ -30,6 +30,8 @@ witness three\t{WITNESS_KEYS[2]}
 group two-of-three 2 one two three
 quorum two-of-three
 """
+TWINS = (6319, 69977)
+"""Actors whose keys have the same key id under the name of the first witness."""
 SALT = bytes(range(32))
 CARD = jwt(claims(), header(), ISSUER)
 STANDARD = "C2SP tlog-proof, tlog-checkpoint, tlog-cosignature, tlog-policy"
@@ -84,6 +86,7 @@ def proofs() -> Iterator[Case]:
     again = cosign_checkpoint(checkpoint(log_with(CARD), one), one, WITNESSES[one], NOW + 1)
     yield case("witness-twice", *too_few, "one witness with two lines", f"{proof(CARD, one)}{again}")
     yield case("witness-from-the-future", *too_few, "cosigned in 61 s", proof(CARD, one, two, at=NOW + 61))
+    yield from several_lines(passes)
     spoilt = str(good).replace("— w3.example ", "— w3.example A", 1)
     yield case("line-malformed", Rule.LOG_CHECKPOINT, "log/checkpoint", "a line is no base64", spoilt)
     read = checkpoint(log_with(CARD), one, two)
@@ -115,6 +118,24 @@ def proofs() -> Iterator[Case]:
                POLICY.replace("\n\n", f"\nwitness four {WITNESS_KEYS[0]}\n", 1))  # fmt: skip
     yield case("policy-key-id", Rule.LOG_POLICY, "log/policy/6", "a key with the id of another name", text,
                POLICY.replace("\n\n", f"\nwitness nine {other}\n", 1))  # fmt: skip
+
+
+def several_lines(passes: Callable[..., Case]) -> Iterator[Case]:
+    """Several valid lines of one witness: the latest not in the future counts."""
+    one, two, _ = WITNESSES
+    signed = checkpoint(log_with(CARD))
+    times = {
+        "a-later-line-is-of-the-future": (-10, 61, 1_000),
+        "an-earlier-line-is-of-the-future": (1_000, -10),
+        "a-later-line-is-older": (-10, -1_000),
+    }
+    for name, ages in times.items():
+        lines = [cosign_checkpoint(signed, one, WITNESSES[one], NOW + age) for age in ages]
+        lines.insert(1, cosign_checkpoint(signed, two, WITNESSES[two], NOW))
+        text = replace(proof(CARD), checkpoint=f"{signed}{''.join(map(str, lines))}")
+        made = passes(name, "the latest line that is not in the future counts", text, "one", "two")
+        result: JsonObject = {"origin": ORIGIN, "index": 5, "size": 9, "witnesses": {"one": NOW - 10, "two": NOW}}
+        yield replace(made, result=result)
 
 
 def paths() -> Iterator[Case]:
@@ -175,6 +196,9 @@ def policies(case: Callable[..., Case], passes: Callable[..., Case]) -> Iterator
         "a new key with the id of another name",
         fourth(typed_key("w8.example", 4, new).replace("8", "9", 1)),
     )
+    twins = [typed_key(one, 4, Actor(f"twin {number}", SignatureAlgorithm.EDDSA)) for number in TWINS]
+    both = POLICY.replace("\n\n", f"\nwitness one {twins[0]}\nwitness one {twins[1]}\n\n", 1)
+    yield bad("same-key-id", 7, "two keys of one witness with one key id", both)
     yield bad("nameless", 6, "a key without a name", fourth(typed_key("", 4, new)))
     yield bad("type-unknown", 6, "a key of type 0x02", fourth(typed_key("w4.example", 2, new)))
     yield bad("type-log", 6, "a log's key for a witness", fourth(typed_key("w4.example", 1, new)))

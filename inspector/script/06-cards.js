@@ -168,13 +168,6 @@ function jcsNumber(value) {
   return text === "-0" ? "0" : text;
 }
 
-const codePointOrder = (one, other) => {
-  const [a, b] = [[...one], [...other]];
-  const at = a.findIndex((c, i) => c !== b[i]);
-  if (at < 0) return a.length - b.length;
-  return at >= b.length ? 1 : a[at].codePointAt(0) - b[at].codePointAt(0);
-};
-
 // What Python's json writes: other characters escaped, floats as Python shows them.
 function asciiJson(value, asFloats) {
   if (isObject(value)) return `{${[...value.keys()].sort(codePointOrder).map((name) => `${asciiText(name)}:${asciiJson(value.get(name), asFloats)}`).join(",")}}`;

@@ -14,7 +14,8 @@ async function checkLog(options, report, found) {
   log.policy = await step("Your policy reads", ["limit.bytes", "log.policy-malformed"], () => readLogPolicy(logPolicy), noPolicy);
   const noKeys = noPolicy || (log.policy ? "" : whyNone(report));
   log.proof = await step("There is a proof", ["log.proof-missing", "claim.type", "limit.bytes", "log.proof-malformed"], () => {
-    const proof = options.logProof || (found.kb ? attachedProof(found.kb.payload) : undefined);
+    const attached = found.kb ? attachedProof(found.kb.payload) : undefined;
+    const proof = options.logProof || attached;
     if (proof === undefined) throw new Refused("log.proof-missing", "log/proof");
     return parseLogProof(proof);
   }, nothing);

@@ -246,7 +246,7 @@ def _compare_leaf(policy: LogPolicy, proof: LogProof, checkpoint: Checkpoint, is
 
 
 def _compare_witnesses(policy: LogPolicy, checkpoint: Checkpoint, now: Instant) -> list[Comparison]:
-    seen = {name: _cosigned(policy, name, checkpoint) for name in policy.witnesses}
+    seen = {name: _cosigned(policy, name, checkpoint, now + MAX_SKEW) for name in policy.witnesses}
     times = [at for at in seen.values() if isinstance(at, int) and at <= now + MAX_SKEW]
     listed = [
         Comparison(f"witness {name}", _aged(at, now) if isinstance(at, int) else at, f"at most {MAX_SKEW} s ahead")
@@ -260,9 +260,10 @@ def _compare_witnesses(policy: LogPolicy, checkpoint: Checkpoint, now: Instant) 
     ]
 
 
-def _cosigned(policy: LogPolicy, name: str, checkpoint: Checkpoint) -> int | str:
+def _cosigned(policy: LogPolicy, name: str, checkpoint: Checkpoint, latest: Instant) -> int | str:
     try:
-        return max(verified_lines(checkpoint, policy.witnesses[name]).values(), default="no line")
+        times = [at for _, at in verified_lines(checkpoint, policy.witnesses[name])]
+        return max([at for at in times if at <= latest] or times, default="no line")
     except Refused:
         return "a line that its key did not sign"
 

@@ -267,15 +267,15 @@ def check_signature(key: NoteKey, line: NoteSignature, body: str) -> int:
     return seconds
 
 
-def verified_lines(checkpoint: Checkpoint, keys: Iterable[NoteKey]) -> dict[NoteKey, int]:
+def verified_lines(checkpoint: Checkpoint, keys: Iterable[NoteKey]) -> list[tuple[NoteKey, int]]:
     """Verify the lines of these keys, and ignore all others.
 
     Returns:
-        The keys that signed, each with the time of its cosignature.
+        For each line the key that signed, and the time of the cosignature. A key may have several lines.
 
     Raises:
         Refused: ``log.signature`` when a line of a given key is not valid.
     """
     known = {(key.name, key.key_id): key for key in keys}
     found = [(known.get((line.name, line.key_id)), line) for line in checkpoint.signatures]
-    return {key: check_signature(key, line, checkpoint.body) for key, line in found if key is not None}
+    return [(key, check_signature(key, line, checkpoint.body)) for key, line in found if key is not None]

@@ -66,7 +66,7 @@ class LogPolicy:
     def verify(self, text: str, now: Instant) -> Witnessed:
         """Verify a checkpoint: the log's signature, then the cosignatures.
 
-        A cosignature more than 60 s in the future does not count.
+        Of a witness's lines, the latest that is at most 60 s in the future counts.
 
         Raises:
             Refused: ``limit.bytes``, ``log.checkpoint-malformed``, ``log.unknown``, ``log.signature`` or
@@ -100,7 +100,7 @@ class LogPolicy:
         latest = check_instant(now) + MAX_SKEW
         cosigned = dict[str, int]()
         for name, keys in self.witnesses.items():
-            times = [at for at in verified_lines(checkpoint, keys).values() if at <= latest]
+            times = [at for _, at in verified_lines(checkpoint, keys) if at <= latest]
             cosigned |= {name: max(times)} if times else {}
         if self.quorum is not None and not self._has_signed(self.quorum, cosigned):
             raise Refused(Rule.LOG_WITNESSES, CHECKPOINT, f"{len(cosigned)} witnesses of the policy cosigned.")
@@ -188,8 +188,11 @@ class _PolicyLines:
         key = parse_note_key(text, where)
         if key.type is not kind:
             raise Refused(Rule.LOG_POLICY, where, f"A key of type 0x{kind:02x} is expected.")
-        if key.key in {one.key for keys in (self._logs, *self._witnesses.values()) for one in keys}:
+        others = [one for keys in (self._logs, *self._witnesses.values()) for one in keys]
+        if any(one.key == key.key for one in others):
             raise Refused(Rule.LOG_POLICY, where, "The same key was given twice.")
+        if any((one.name, one.key_id) == (key.name, key.key_id) for one in others):
+            raise Refused(Rule.LOG_POLICY, where, "Two keys have the same name and key id.")
         return key
 
     def _group(self, threshold: str, members: Sequence[str], where: Where) -> Group:

@@ -74,6 +74,7 @@ COMPARISONS = {
     "issuer_service/agents/nonces.py:_check": BOTH,
     "sdcard/transparency/policy.py:LogPolicy.check_witnesses": "a cosignature stays true; a future one does not count",
     "sdcard/cli/explain.py:_compare_witnesses": "see `LogPolicy.check_witnesses`",
+    "sdcard/cli/explain.py:_cosigned": "see `LogPolicy.check_witnesses`",
     "sdcard/transparency/promises.py:find_broken": "a broken promise stays broken; a clock behind reports it later",
     "sdcard/cli/log.py:monitor": "a beginning in the future becomes now (_load)",
     "sdcard/io/transparency.py:WitnessStore.accept": "an earlier time than the last cosignature's is refused",

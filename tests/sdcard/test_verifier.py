@@ -292,6 +292,8 @@ def test_the_proof_of_another_card_helps_neither_holder_nor_verifier(world: Worl
         wrong = world.holder.bind(world.holder.unbound(), world.challenge, {"log_proof": value})
         with raises_rule("claim.type", "kb-jwt/log_proof"):
             world.verifier.verify(wrong, world.challenge, log=InLog(LOGS))
+        with raises_rule("claim.type", "kb-jwt/log_proof"):
+            world.verifier.verify(wrong, world.challenge, log=InLog(LOGS, proof_of(world.holder.card)))
 
 
 def test_all_verifiers_agree_about_proofs(world: World) -> None:

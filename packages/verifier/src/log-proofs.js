@@ -55,6 +55,13 @@ function parseHash(text) {
   return bytes?.length === HASH_BYTES ? bytes : null;
 }
 
+/** Compares texts as Python does. @param {string} one @param {string} other */
+export const codePointOrder = (one, other) => {
+  const [a, b] = [one, other].map((text) => [...text].map((character) => character.codePointAt(0) ?? 0));
+  const at = a.findIndex((point, index) => point !== b[index]);
+  return at < 0 ? a.length - b.length : at >= b.length ? 1 : a[at] - b[at];
+};
+
 /** @param {Uint8Array} bytes */
 const hex = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 /** @param {Uint8Array} bytes */
@@ -125,7 +132,7 @@ export class LogPolicy {
   }
 
   /**
-   * What became of each signature line, whatever the quorum says. A cosignature more than 60 s in the future does not count.
+   * What became of each signature line, whatever the quorum says. Of a witness's lines, the latest that is at most 60 s in the future counts.
    * @param {Checkpoint} checkpoint
    * @param {number} now Unix seconds
    * @returns {Promise<Judged[]>}
@@ -149,7 +156,7 @@ export class LogPolicy {
     for (const { witness, state, at } of judged) {
       if (witness !== null && state === "valid") times.set(witness, Math.max(Number(at), times.get(witness) ?? 0));
     }
-    return [...times].sort(([one], [other]) => (one < other ? -1 : 1));
+    return [...times].sort(([one], [other]) => codePointOrder(one, other));
   }
 
   /** Whether these witnesses are enough. @param {string[]} counted @param {string | null} [name] @returns {boolean} */
@@ -262,7 +269,9 @@ class PolicyLines {
   async key(text, type, where) {
     const key = await parseNoteKey(text, where);
     if (key.type !== type) throw new Refused("log.policy-malformed", where, `A key of type 0x0${type} is expected.`);
-    if ([this.logs, ...this.witnesses.values()].flat().some(({ raw }) => raw === key.raw)) throw new Refused("log.policy-malformed", where, "The same key was given twice.");
+    const others = [this.logs, ...this.witnesses.values()].flat();
+    if (others.some(({ raw }) => raw === key.raw)) throw new Refused("log.policy-malformed", where, "The same key was given twice.");
+    if (others.some(({ name, id }) => name === key.name && id === key.id)) throw new Refused("log.policy-malformed", where, "Two keys have the same name and key id.");
     return key;
   }
 
@@ -358,7 +367,8 @@ export async function verifyLogProof(presentation, policy, now, proof) {
   if (!(policy instanceof LogPolicy)) throw new Misuse("a LogPolicy is needed; parseLogPolicy makes one");
   if (!isText(presentation) || !(proof === undefined || isText(proof))) throw new Misuse("a presentation and a proof are texts");
   const { issuerJwt, kbJwt } = parseSdJwt(presentation, DATA.limits);
-  const text = proof ?? (kbJwt === null ? undefined : attachedProof(parseJws(kbJwt, "kb-header", "kb-jwt", DATA.limits.json_depth).payload));
+  const attached = kbJwt === null ? undefined : attachedProof(parseJws(kbJwt, "kb-header", "kb-jwt", DATA.limits.json_depth).payload);
+  const text = proof ?? attached;
   if (text === undefined) throw new Refused("log.proof-missing", PROOF);
   const { salt, index, path, checkpoint: signed } = parseLogProof(text);
   const checkpoint = parseCheckpoint(signed);

@@ -605,6 +605,22 @@ const TESTS = {
     await misused(() => parseLogPolicy(null));
   },
 
+  async "a malformed proof in the KB-JWT refuses beside a given proof too"() {
+    const policy = await parseLogPolicy("quorum none\n");
+    const part = (value) => encodeBase64url(new TextEncoder().encode(JSON.stringify(value)));
+    for (const value of [5, null, []]) {
+      const kbJwt = `${part({ alg: "ES256", typ: "kb+jwt" })}.${part({ log_proof: value })}.AAAA`;
+      for (const proof of [undefined, "x"]) equal((await refused("claim.type", () => verifyLogProof(`a.b.c~${kbJwt}`, policy, NOW, proof))).where, "kb-jwt/log_proof");
+    }
+  },
+
+  async "witnesses are in the order of code points"() {
+    const policy = await parseLogPolicy("quorum none\n");
+    const names = ["\u{10000}", "\uff5e", "ab", "a", "\u{10000}b", "b"];
+    const counted = policy.counted(names.map((witness) => ({ name: "w", witness, state: "valid", at: 1n })));
+    equal(counted.map(([name]) => name).join(" "), "a ab b \uff5e \u{10000} \u{10000}b");
+  },
+
   async "a list of many places that hide all is read in linear time"(world) {
     const name = "n".repeat(20_000);
     const members = { skills: { [name]: Array.from({ length: 4_000 }, () => ({})) } };

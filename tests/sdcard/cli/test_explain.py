@@ -15,6 +15,7 @@ from sdcard.jose.keys import PUBLISHED_KEYS, VECTOR_KEYS
 from sdcard.key_binding import Unbound
 from sdcard.rules import Rule
 from sdcard.status_list import Unchecked
+from sdcard.transparency.notes import cosign_checkpoint, parse_checkpoint
 from sdcard.transparency.policy import parse_log_policy
 from sdcard.transparency.proofs import InLog
 from sdcard.trust import TrustedIssuers
@@ -163,6 +164,19 @@ def test_a_refused_proof_still_shows_what_each_witness_did() -> None:
     assert shown["witness two"] == "a line that its key did not sign"
     assert shown["witnesses that cosigned"] == "1"
     assert shown["root of the path"] == "none: the path has not the length of this leaf"
+
+
+def test_of_several_lines_of_a_witness_the_one_that_counts_is_shown() -> None:
+    one, two, _ = WITNESSES
+    good = proof(CARD, one, two, at=NOW - 10)
+    for ages, shown in (((61,), "10 s ago"), ((-20,), "10 s ago"), ((-5, 1_000), "5 s ago")):
+        lines = [cosign_checkpoint(parse_checkpoint(good.checkpoint), one, WITNESSES[one], NOW + age) for age in ages]
+        text = replace(good, checkpoint=f"{good.checkpoint}{''.join(map(str, lines))}")
+        explanation = logged(str(text))
+        assert all(step.refusal is None for step in explanation.steps)
+        seen = {it.name: it.presented for it in explanation.comparisons}
+        assert seen["witness one"].endswith(shown)
+        assert seen["witnesses that cosigned"] == "2"
 
 
 def test_a_refused_proof_names_rule_place_and_remedy(sdcard: Sdcard, world: World) -> None:

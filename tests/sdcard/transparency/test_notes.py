@@ -53,7 +53,7 @@ def test_the_example_of_the_standard_is_read() -> None:
 def test_a_signed_checkpoint_is_three_lines_and_a_signature() -> None:
     assert TEXT.startswith(f"{ORIGIN}\n7\n{base64.b64encode(ROOT).decode()}\n\n— {ORIGIN} ")
     assert parse_checkpoint(TEXT) == SIGNED
-    assert verified_lines(SIGNED, [LOG_KEY]) == {LOG_KEY: 0}
+    assert verified_lines(SIGNED, [LOG_KEY]) == [(LOG_KEY, 0)]
 
 
 def test_a_cosignature_signs_its_time_and_the_body() -> None:
@@ -75,8 +75,8 @@ def test_a_cosignature_signs_its_time_and_the_body() -> None:
 
 def test_lines_of_unknown_keys_are_ignored_and_those_of_known_keys_must_be_valid() -> None:
     unknown = LINE.replace(ORIGIN, "other.example/log")
-    assert verified_lines(parse_checkpoint(TEXT + unknown), [LOG_KEY]) == {LOG_KEY: 0}
-    assert verified_lines(parse_checkpoint(TEXT), WITNESS_KEYS) == {}
+    assert verified_lines(parse_checkpoint(TEXT + unknown), [LOG_KEY]) == [(LOG_KEY, 0)]
+    assert verified_lines(parse_checkpoint(TEXT), WITNESS_KEYS) == []
 
     line = SIGNED.signatures[0]
     spoilt = str(line._replace(signature=bytes(64)))

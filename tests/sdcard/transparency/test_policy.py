@@ -68,6 +68,14 @@ def test_a_cosignature_from_the_future_does_not_count() -> None:
     assert rule_of(TEXT, text, NOW + 1) is None
 
 
+@pytest.mark.parametrize("ages", [(-10, 1_000), (1_000, -10), (-10, -1_000), (-1_000, -10), (-10, 61, -20)])
+def test_the_latest_line_of_a_witness_that_is_not_in_the_future_counts(ages: tuple[int, ...]) -> None:
+    signed = checkpoint(TREE, TWO)
+    lines = [cosign_checkpoint(signed, ONE, WITNESSES[ONE], NOW + age) for age in ages]
+    text = str(replace(signed, signatures=(*signed.signatures, *lines)))
+    assert parse_log_policy(TEXT).verify(text, NOW).witnesses == (("one", NOW - 10), ("two", NOW))
+
+
 def test_a_policy_without_a_quorum_asks_for_the_log_alone() -> None:
     policy = f"log {LOG_KEY}\nquorum none\n"
     assert rule_of(policy, str(checkpoint(TREE))) is None
