@@ -161,9 +161,7 @@ class Metrics:
         self._connections = Gauge(
             "sdcard_database_connections", "Connections to the database that are in use.", registry=self.registry
         )
-        self._lag = Gauge(
-            "sdcard_replica_lag_seconds", "Age of the last heartbeat on the replica.", registry=self.registry
-        )
+        self._lag: Gauge | None = None
         log = {
             "waiting_leaves": "Leaves of the transparency log that are in no batch yet.",
             "waiting_seconds": "How long the oldest of them has waited.",
@@ -214,7 +212,13 @@ class Metrics:
             gauge.set(value)
 
     def show_lag(self, age: float | None) -> None:
-        """The last heartbeat on the replica is so old; None: it has none."""
+        """The last heartbeat on the replica is so old; None: nothing tells how old.
+
+        Without a replica there is no such metric.
+        """
+        self._lag = self._lag or Gauge(
+            "sdcard_replica_lag_seconds", "Age of the last heartbeat on the replica.", registry=self.registry
+        )
         self._lag.set(math.inf if age is None else age)
 
     def text(self) -> tuple[bytes, str]:

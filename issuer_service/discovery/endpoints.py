@@ -251,10 +251,10 @@ async def _fresh_page(
     A replica answers public queries, unless an SD-Card of the page is due: then the primary does.
 
     Raises:
-        Refused: ``store.behind`` of the replica; as ``_renewed_page``.
+        Refused: ``store.behind`` or ``store.unavailable`` of the replica; as ``_renewed_page``.
     """
     if container.replica is not None and query.audience.context == PUBLIC.name:
-        replica = await container.replica.current(now)
+        replica = await container.replica.current(now, await container.discovery_secret.current())
         page = await _find(container, replica, subject, query)
         if not _due(page, decided_by(container, await container.keys.current()), now):
             return page, replica

@@ -72,6 +72,7 @@ COMPARISONS = {
     "issuer_service/db/values.py:in_force_for": BOTH,
     "issuer_service/db/values.py:is_made": BOTH,
     "issuer_service/agents/nonces.py:_check": BOTH,
+    "issuer_service/discovery/replica.py:Replica.measure": "one that is too far ahead is never used, and replaced",
     "sdcard/transparency/policy.py:LogPolicy.check_witnesses": "a cosignature stays true; a future one does not count",
     "sdcard/cli/explain.py:_compare_witnesses": "see `LogPolicy.check_witnesses`",
     "sdcard/cli/explain.py:_cosigned": "see `LogPolicy.check_witnesses`",

@@ -1,6 +1,7 @@
 """Public discovery from a real standby whose replay stops: it serves within its bound, and is refused beyond it."""
 
 import asyncio
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from issuer_service.discovery.replica import Replica, open_replica
 from issuer_service.monitoring import Metrics
 from issuer_service.settings import Settings, shown_value
 from issuer_service.tokens import find_token, token_name, withdraw_token
-from sdcard import Misuse
+from sdcard import Misuse, Refused
 from sdcard.io.database import Database, open_database
 from tests.issuer_service.desk import Desk, OpenDesk, ask, assert_refused
 from tests.issuer_service.discovery.seekers import register
@@ -129,7 +130,64 @@ def test_a_standby_that_no_longer_replays_serves_within_its_bound_and_is_refused
 
         standby.stop()
         assert_refused(registry.client.get("/catalogue"), 503, ("store.unavailable", "request"))
+        assert watched.lag == math.inf
         assert registry.found("internal", all_contexts, skills=["route-optimizer-traffic"])
+
+
+def beaten(desk: Desk, ahead: int) -> None:
+    """Write a heartbeat that is so far ahead of the clock."""
+    query(
+        desk.url, f"INSERT OR REPLACE INTO heartbeats (name, at) VALUES ('registry', {int(desk.clock.now()) + ahead})"
+    )
+
+
+def test_a_heartbeat_from_the_future_stays_unusable_until_another_one_arrives(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    replica = Replica(open_database(desk.url), 60, Metrics())
+    with desk.open(catalogue=True, replica=replica) as registry:
+        beaten(desk, 61)
+        assert_refused(registry.client.get("/catalogue"), 503, ("store.behind", "request"))
+        for _ in range(3):
+            desk.clock.advance(30)
+            assert_refused(registry.client.get("/catalogue"), 503, ("store.behind", "request"))
+        beaten(desk, 60)
+        assert listed(registry) == []
+        desk.clock.advance(120)
+        assert listed(registry) == [], "the permitted skew is added to the bound"
+        desk.clock.advance(1)
+        assert_refused(registry.client.get("/catalogue"), 503, ("store.behind", "request"))
+
+
+def test_a_replica_of_another_registry_serves_nothing_and_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "other").mkdir()
+    desk, other = Desk(tmp_path), Desk(tmp_path / "other")
+    beaten(other, 0)
+    with desk.open(catalogue=True, replica=Replica(open_database(other.url), 60, Metrics())) as registry:
+        for refused in (registry.client.get("/catalogue"), registry.look_for(skills=["route-optimizer-traffic"])):
+            assert_refused(refused, 503, ("store.unavailable", "request"))
+    assert "SDCARD_REPLICA_URL names a database of another registry" in caplog.text
+
+
+def test_the_metric_of_the_lag_has_no_bound_after_an_error_and_is_not_there_without_a_replica(tmp_path: Path) -> None:
+    desk, metrics = Desk(tmp_path), Metrics()
+    name = "sdcard_replica_lag_seconds"
+    assert name.encode() not in metrics.text()[0]
+
+    async def measured(database: Database) -> Any:
+        return await Replica(database, 60, metrics).measure(desk.clock.now())
+
+    for ahead, age in ((-7, 7), (61, None)):
+        beaten(desk, ahead)
+        assert ask(desk.url, measured) == age
+        assert metrics.registry.get_sample_value(name) == (math.inf if age is None else age)
+    beaten(desk, 0)
+    assert ask(desk.url, measured) == 0
+    query(desk.url, "ALTER TABLE heartbeats RENAME TO away")
+    with pytest.raises(Refused, match=r"store\.unavailable"):
+        ask(desk.url, measured)
+    assert metrics.registry.get_sample_value(name) == math.inf
 
 
 @pytest.mark.postgresql
@@ -161,6 +219,10 @@ def test_a_heartbeat_is_written_in_the_background_by_one_process_of_all(
         "sqlite:///other.sqlite",
         "postgresql+asyncpg://reader@/sdcard?host=a:5432&host=b:5432",
         "postgresql+asyncpg://reader@/sdcard?host=a,b",
+        "postgresql+asyncpg://reader@db2,db3/sdcard",
+        "postgresql+asyncpg://reader@db2:5432,db3:5432/sdcard",
+        "postgresql+asyncpg://reader@/sdcard",
+        "postgresql+asyncpg://reader@/sdcard?host=",
         "mysql://reader@a/sdcard",
         "nonsense",
     ],
