@@ -7,6 +7,7 @@ order, and no reader sees the second one without the first. So a replay along th
 
 import logging
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, Select, bindparam, cast, delete, event, func, select, update
@@ -15,11 +16,12 @@ from issuer_service.audit.records import AuditFound, AuditQuery, AuditRow
 from issuer_service.db.pairwise import find_own_id
 from issuer_service.db.state import state_text
 from issuer_service.db.tables import audit, audit_head, audit_waiting, log_leaves
-from issuer_service.db.values import StoredText, check_storable
+from issuer_service.db.values import StoredText, check_storable, fetch_as_stored
 from issuer_service.transparency.records import make_leaves
 from sdcard.audit_chain import Head, chain_record
 from sdcard.encoding import JsonObject, JsonValue, parse_json, parse_json_object
 from sdcard.errors import Part, Refused, Where
+from sdcard.instants import is_instant
 from sdcard.io.database import Database
 from sdcard.io.lookups import Lookup
 from sdcard.io.statements import Additions, Statement
@@ -43,11 +45,12 @@ _TOUCH_HEAD = (
 )
 _LEAVE = Additions(audit_waiting, log_leaves)
 _CHAIN = Additions(audit, change=_MOVE_HEAD.where(audit_head.c.chain == CHAIN))
-_WAITING = select(audit_waiting.c.number, cast(audit_waiting.c.record, StoredText())).order_by(audit_waiting.c.number)
+_WAITING = select(audit_waiting.c.number, cast(audit_waiting.c.record, StoredText()).label("record"))
 AT_ONCE = 100
 """Records of one transaction, so that the event loop and other writers of SQLite wait for milliseconds."""
 _LENGTHS = {column.name: column.type.length for column in audit.c if isinstance(column.type, StoredText)}
 """Text columns, and how many characters they have at most."""
+_REQUIRED = {"event", "at", "subject", "agent_id", "batch_id", "disclosed"}
 _RECORDS = select(
     audit.c.sequence,
     audit.c.event,
@@ -134,36 +137,49 @@ def stop_writers(connection: Connection) -> None:
     connection.execute(_HEAD.with_for_update())
 
 
-def chain_waiting(connection: Connection) -> int:
-    """Add the first records that wait to the chain; return how many.
+def chain_waiting(connection: Connection) -> bool:
+    """Add the first records that wait to the chain; return whether more may wait.
 
     Other processes wait meanwhile, and then find other records. No transaction that leaves a record waits.
 
     Raises:
-        Refused: ``store.unavailable`` when the chain has no head, or a record cannot be read.
+        Refused: ``store.unavailable`` when the chain has no head, or cannot take the first record that waits.
     """
     found = _LOCKED_HEAD.read(connection, {})
     if not found:
         raise _no_head()
-    head, records, numbers = Head(*found[0]), list[JsonObject](), list[int]()
-    for number, content in read_waiting(connection, AT_ONCE):
-        if content is None:
-            _log.error("the audit record %d that waits for the chain cannot be read", number)
-            raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
-        records.append(chain_record(content, head))
-        numbers.append(number)
-        head = Head(head.sequence + 1, str(records[-1]["digest"]))
+    taken = list(islice(chain_ahead(connection, Head(*found[0])), AT_ONCE))
+    records = [record for _, record in taken if record is not None]
+    if taken and not records:
+        raise Refused(Rule.STORE_UNAVAILABLE, Where(Part.REQUEST))
     if records:
-        moved = {"last_sequence": head.sequence, "last_digest": head.digest}
+        moved = {"last_sequence": records[-1]["sequence"], "last_digest": records[-1]["digest"]}
         _CHAIN.write(connection, moved, audit=[{**_NO_OPTIONAL, **record} for record in records])
+        numbers = [number for number, record in taken if record is not None]
         connection.execute(delete(audit_waiting).where(audit_waiting.c.number.in_(numbers)))
-    return len(records)
+    return len(taken) == AT_ONCE or len(taken) > len(records)
 
 
 def chain_all(connection: Connection) -> None:
     """Add all records that wait to the chain. As ``chain_waiting``."""
-    while chain_waiting(connection) == AT_ONCE:
+    while chain_waiting(connection):
         pass
+
+
+def chain_ahead(connection: Connection, head: Head) -> Iterator[AuditFound]:
+    """Return the records that wait as the chain would have them.
+
+    With their numbers in the table. The chain, which ends at ``head``, stops at the first one that it cannot take. That
+    one comes last, as None.
+    """
+    for number, content in read_waiting(connection):
+        if content is None:
+            _log.error("the audit record %d that waits for the chain cannot be read", number)
+            yield number, None
+            return
+        record = chain_record(content, head)
+        head = Head(head.sequence + 1, str(record["digest"]))
+        yield number, record
 
 
 def count_waiting(connection: Connection) -> int:
@@ -171,13 +187,50 @@ def count_waiting(connection: Connection) -> int:
     return connection.execute(select(func.count()).select_from(audit_waiting)).scalar_one()
 
 
-def read_waiting(connection: Connection, most: int | None = None) -> Iterator[AuditFound]:
-    """Read the records that wait for the chain, in the order in which it takes them."""
-    for number, text in connection.execute(_WAITING.limit(most)):
-        try:
-            yield number, parse_json_object(str(text).encode(), Where(Part.AUDIT), _DEPTH + 1)
-        except (Refused, UnicodeEncodeError):
-            yield number, None
+def read_waiting(connection: Connection) -> Iterator[AuditFound]:
+    """Read the records that wait for the chain, in the order in which it takes them.
+
+    One that the chain cannot take is None.
+    """
+    asked = _WAITING.order_by(audit_waiting.c.number).limit(AT_ONCE)
+    page = fetch_as_stored(connection, asked)
+    while page:
+        for row in page:
+            yield row["number"], _takeable(str(row["record"]))
+        page = fetch_as_stored(connection, asked.where(audit_waiting.c.number > page[-1]["number"]))
+
+
+def _takeable(text: str) -> JsonObject | None:
+    """Parse a record that waits.
+
+    None unless the chain can store all of it, and nothing else.
+    """
+    try:
+        content = parse_json_object(text.encode(), Where(Part.AUDIT), _DEPTH)
+    except (Refused, UnicodeEncodeError):
+        return None
+    if not _REQUIRED <= content.keys() <= {*_REQUIRED, *_OPTIONAL}:
+        return None
+    at, disclosed = content["at"], content["disclosed"]
+    is_dated = type(at) is int and is_instant(at)
+    tells_paths = isinstance(disclosed, dict) and all(map(_is_list_of_texts, disclosed.values()))
+    fits = all(_fits(content[name], most) for name, most in _LENGTHS.items() if name in content)
+    return content if is_dated and tells_paths and fits else None
+
+
+def _is_list_of_texts(value: JsonValue) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def _fits(value: JsonValue, most: int | None) -> bool:
+    """Whether a column of text can store a value."""
+    if not isinstance(value, str):
+        return False
+    try:
+        check_storable(value, most=most)
+    except Refused:
+        return False
+    return True
 
 
 async def check_commit(database: Database) -> None:

@@ -32,13 +32,14 @@ _INTERACTION = Where(Part.REQUEST, ("interaction_id",))
 
 async def read_thread(
     container: Container, caller: Caller, interaction_id: str, after: int
-) -> tuple[tuple[AuditFound, ...], bool]:
+) -> tuple[tuple[AuditFound, ...], bool, int]:
     """Read an interaction's records after number ``after``, of all owners.
 
-    Also return whether there are more.
+    Also return whether there are more, and how many records of the registry are left out, because they wait.
 
-    Those that wait are added to the chain first, so that pages miss none. They are as they are found: whether the
-    chain is whole, ``sdcard audit verify`` says. That the caller's token is for reading them was checked before.
+    Those that wait are added to the chain first, if it can take them, so that pages miss none. They are as they are
+    found: whether the chain is whole, ``sdcard audit verify`` says. That the caller's token is for reading them was
+    checked before.
 
     Raises:
         Refused: ``request.malformed``; ``token.limit`` for a token that is for some agents only.
@@ -48,10 +49,12 @@ async def read_thread(
         raise Refused(Rule.REQUEST, _INTERACTION, hint)
     if agent_prefixes(caller) is not None:
         raise Refused(Rule.TOKEN_LIMIT, _INTERACTION, "An interaction may include other owners' agents.")
-    await chain_waiting(container.database)
+    with contextlib.suppress(Refused):
+        await chain_waiting(container.database)
     query = AuditQuery(after=after, interaction_id=interaction_id, limit=MOST_RECORDS + 1)
     found = await container.database.read(repository.read_records, query)
-    return tuple(found[:MOST_RECORDS]), len(found) > MOST_RECORDS
+    waiting = await container.database.read(repository.count_waiting)
+    return tuple(found[:MOST_RECORDS]), len(found) > MOST_RECORDS, waiting
 
 
 # -- The chain of records that wait -----------------------------------------------------------------------------------
@@ -63,10 +66,10 @@ async def chain_waiting(database: Database) -> None:
     Any number of processes may do so at once. One that is killed leaves whole transactions behind.
 
     Raises:
-        Refused: ``store.unavailable``.
+        Refused: ``store.unavailable``, also for a record that the chain cannot take. It has those before.
     """
     if await database.read(repository.count_waiting):
-        while await database.change(repository.chain_waiting) == repository.AT_ONCE:
+        while await database.change(repository.chain_waiting):
             pass
 
 
@@ -211,7 +214,7 @@ async def _follow(
 async def find_records(database: Database, query: AuditQuery) -> AsyncIterator[AuditFound]:
     """Return all records of a query.
 
-    Those that wait are added to the chain first, if the database can be written.
+    Those that wait are added to the chain first, if the database can be written and the chain can take them.
 
     Raises:
         Refused: ``store.unavailable``.

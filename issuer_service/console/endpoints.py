@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from importlib.resources import files
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
@@ -369,21 +370,24 @@ async def decide_review(
 # -- audit ------------------------------------------------------------------------------------------------------------
 
 
+_NO_RECORDS: dict[str, Any] = {"records": (), "more": False, "waiting": 0}
+
+
 @router.get("/audit")
 async def audit(request: Request, container: FromContainer, session: FromSession) -> Response:
     """The thread of an interaction, in pages."""
     caller, query = session.caller(Scope.AUDIT_READ), request.query_params
     interaction_id, after = lenient_token(query.get("interaction_id", "")), query.get("after", "0")
     if not interaction_id:
-        return page("audit.html", session, interaction_id="", records=(), more=False, complaint=None)
+        return page("audit.html", session, interaction_id="", complaint=None, **_NO_RECORDS)
     if not is_interaction_id(interaction_id):
-        return _ask_again(
-            request, "audit.html", session, _NO_INTERACTION, interaction_id=interaction_id, records=(), more=False
-        )
+        shown = {"interaction_id": interaction_id, **_NO_RECORDS}
+        return _ask_again(request, "audit.html", session, _NO_INTERACTION, **shown)
     if not _NUMBER.fullmatch(after):
         raise Refused(Rule.REQUEST, _REQUEST.within("query", "after"), "Send the number of a record.")
-    records, more = await read_thread(container, caller, interaction_id, int(after))
-    return page("audit.html", session, interaction_id=interaction_id, records=records, more=more, complaint=None)
+    records, more, waiting = await read_thread(container, caller, interaction_id, int(after))
+    shown = {**_NO_RECORDS, "interaction_id": interaction_id, "records": records, "more": more, "waiting": waiting}
+    return page("audit.html", session, complaint=None, **shown)
 
 
 @router.get("/{path:path}")

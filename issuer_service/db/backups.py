@@ -21,7 +21,6 @@ from issuer_service.db.tables import agents, audit, metadata, registry_keys, tok
 from issuer_service.keys import repository as keys_repository
 from issuer_service.keys.repository import KeyUse
 from sdcard.audit_chain import MOST_BYTES, START, ChainVerifier, verify_checkpoint
-from sdcard.encoding import JsonObject
 from sdcard.errors import Misuse, Part, Refused, Where
 from sdcard.io.database import Database, open_database
 from sdcard.io.database_errors import reachable
@@ -144,8 +143,6 @@ async def check_not_older(database: Database, file: Path, restored: int | None) 
         OSError: when the file cannot be read.
     """
     lines = await asyncio.to_thread(_read, file)
-    if lines and await database.read(audit_repository.read_head) is not None:
-        await database.change(audit_repository.chain_all)  # what a backup has, and its chain had only later
     sequences = [_sequence_of(line) for line in lines]
     if restored in sequences:
         after = len(sequences) - sequences[::-1].index(restored)
@@ -161,20 +158,31 @@ async def check_not_older(database: Database, file: Path, restored: int | None) 
                 raise Refused(Rule.AUDIT_ROLLED_BACK, _WHERE, f"{hint} {_TOLD.format(sequence)}") from None
             _log.error("a line of the audit checkpoints is none: %s", refusal.rule)
             continue
-        head = await database.read(audit_repository.read_head) or START
-        if head.sequence < vouched.sequence:
-            hint = f"The database ends at record {head.sequence}, and {file} vouches for record {vouched.sequence}."
+        last, digest = await database.read_long(_find, vouched.sequence)
+        if last < vouched.sequence:
+            hint = f"The database ends at record {last}, and {file} vouches for record {vouched.sequence}."
             raise Refused(Rule.AUDIT_ROLLED_BACK, _WHERE, f"{hint} {_TOLD.format(vouched.sequence)}")
-        if await _digest_at(database, vouched.sequence) != vouched.digest:
+        if digest != vouched.digest:
             hint = f"Record {vouched.sequence} is not the one that {file} vouches for."
             raise Refused(Rule.AUDIT_CHECKPOINT, _WHERE, f"{hint} {_TOLD.format(vouched.sequence)}")
         return
 
 
-async def _digest_at(database: Database, sequence: int) -> object:
-    found = await database.read(audit_repository.read_records, AuditQuery(after=sequence - 1, up_to=sequence))
-    record: JsonObject | None = found[0][1] if found else None
-    return record and record["digest"]
+def _find(connection: Connection, sequence: int) -> tuple[int, object]:
+    """Return the last record of the database, and the digest of this one.
+
+    Records that wait count as the chain would have them: a backup may have those that its chain had only later.
+    """
+    head = audit_repository.read_head(connection) or START
+    found = audit_repository.read_records(connection, AuditQuery(after=sequence - 1, up_to=sequence))
+    digest = found[0][1] and found[0][1]["digest"] if found else None
+    last = head.sequence
+    if last < sequence:
+        for _, record in audit_repository.chain_ahead(connection, head):
+            if record is None or last == sequence:
+                break
+            last, digest = last + 1, record["digest"]
+    return last, digest
 
 
 def _read(file: Path) -> Sequence[str]:
@@ -249,6 +257,12 @@ def _copy_rows(reading: Connection, writing: Connection) -> dict[str, int]:
             raise Misuse(f"the target has a registry: its table {table.name} has rows")
     writing.execute(text(f"TRUNCATE {', '.join(table.name for table in metadata.sorted_tables)}"))
     counts = dict[str, int]()
+    for number, record in audit_repository.read_waiting(reading):
+        if record is None:
+            raise Misuse(
+                f"the audit chain cannot take record {number}, which waits for it, so the registry was not moved; "
+                "`sdcard audit verify --state` says more"
+            )
     for table in metadata.sorted_tables:
         counts[table.name] = 0
         asked = reading.execute(select(table), execution_options={"yield_per": _ROWS})

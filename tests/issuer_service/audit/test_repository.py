@@ -1,6 +1,7 @@
 """Audit records that wait for the chain: who waits for whom, in which order they are taken, and what stops it."""
 
 import asyncio
+import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,14 +11,14 @@ from sqlalchemy import Connection
 
 from issuer_service import app
 from issuer_service.audit import repository
-from issuer_service.audit.records import AuditEvent, AuditRow
+from issuer_service.audit.records import AuditEvent, AuditQuery, AuditRow
 from issuer_service.audit.service import chain_waiting, verify_database
 from issuer_service.db.state_check import compare_state
 from issuer_service.transparency.repository import begin
 from sdcard import Refused
 from sdcard.io.database import open_database
 from tests.issuer_service.audit.test_service import await_until
-from tests.issuer_service.desk import Desk, OpenDesk, ask, changing, jwk, on_both_databases, request
+from tests.issuer_service.desk import Desk, OpenDesk, ask, changing, jwk, on_both_databases, read_all, request
 from tests.postgres import query
 from tests.world import NOW, at_once, key
 
@@ -159,21 +160,69 @@ def test_verification_says_that_records_wait_and_nobody_knows_whether_they_were_
     assert not [one for one in desk.verdict().not_known if "wait" in one]
 
 
+GOOD = {"event": "token.revoked", "at": int(NOW), "subject": "x", "agent_id": "", "batch_id": "", "disclosed": {}}
+BAD = [
+    *("[]", "{}", "7", '"text"'),
+    json.dumps(GOOD)[:-1] + ', "at": 1}',
+    *(
+        json.dumps({**GOOD, **wrong})
+        for wrong in (
+            *({"other": "x"}, {"sequence": 7}, {"previous": "x"}, {"digest": "x"}, {"leaf": None}, {"state": None}),
+            *({"at": "abc"}, {"at": 2**60}, {"at": -1}, {"at": True}, {"at": 1.5}, {"subject": None}, {"subject": 5}),
+            *(
+                {"subject": "a\0b"},
+                {"subject": "\ud800"},
+                {"subject": "x" * 257},
+                {"leaf": "x" * 65},
+                {"checks": ["x"]},
+            ),
+            *({"disclosed": 5}, {"disclosed": ["x"]}, {"disclosed": {"x": "y"}}, {"disclosed": {"x": [5]}}),
+        )
+    ),
+    *(json.dumps({name: value for name, value in GOOD.items() if name != left_out}) for left_out in GOOD),
+]
+
+
 @on_both_databases
-def test_a_record_that_waits_and_cannot_be_read_stops_the_chain_and_is_found(
+def test_the_chain_takes_what_is_before_a_record_that_it_cannot_take_and_the_registry_serves(
     desk: Desk, registry: OpenDesk, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ask(desk.url, changing(leave, "first", "second"))
-    query(desk.url, "UPDATE audit_waiting SET record = '[]' WHERE number = 2")
+    ask(desk.url, changing(leave, "first", "second", "third"))
+    for text in BAD:
+        query(desk.url, f"UPDATE audit_waiting SET record = '{text}' WHERE number = 2")
+        caplog.clear()
 
-    with pytest.raises(Refused) as refused:
-        ask(desk.url, chain_waiting)
+        with pytest.raises(Refused) as refused:
+            ask(desk.url, chain_waiting)
+
+        assert refused.value.rule == "store.unavailable", text
+        assert "the audit record 2 that waits for the chain cannot be read" in caplog.text, text
+        assert (subjects(desk), waiting(desk)) == ([(1, "first")], 2), text
     registry.register(request())
+    query(desk.url, f"UPDATE audit_waiting SET record = '{json.dumps(GOOD)}' WHERE number = 2")
+    ask(desk.url, chain_waiting)
 
-    assert refused.value.rule == "store.unavailable"
-    assert "the audit record 2 that waits for the chain cannot be read" in caplog.text
-    assert (subjects(desk), waiting(desk)) == ([], 3)
+    assert [subject for _, subject in subjects(desk)][:3] == ["first", "x", "third"]
+    assert (desk.verdict().records, desk.verdict().findings) == (4, ())
+
+
+@on_both_databases
+@pytest.mark.parametrize("text", BAD[:1] + BAD[5:6] + BAD[-1:])
+def test_a_record_that_the_chain_cannot_take_is_named_and_the_others_can_be_read(desk: Desk, text: str) -> None:
+    ask(desk.url, changing(leave, "first", "second", "third"))
+    query(desk.url, f"UPDATE audit_waiting SET record = '{text}' WHERE number = 2")
+
+    assert [sequence for sequence, _ in ask(desk.url, lambda database: read_all(database, AuditQuery()))] == [1]
+    assert places(desk, "audit_waiting") == ["database/audit_waiting/2"]
     assert ("audit.record-malformed", "database/audit_waiting/2") in desk.differences()
+
+
+def test_bytes_that_are_no_text_stop_the_chain_too(desk: Desk) -> None:
+    ask(desk.url, changing(leave, "first"))
+    query(desk.url, "UPDATE audit_waiting SET record = CAST(X'7bff7d' AS TEXT)")
+    with pytest.raises(Refused, match=r"store.unavailable"):
+        ask(desk.url, chain_waiting)
+    assert waiting(desk) == 1
 
 
 def test_a_text_that_the_chain_cannot_store_does_not_wait_for_it(desk: Desk) -> None:

@@ -22,6 +22,7 @@ from tests.issuer_service.delegation.office import Office
 from tests.issuer_service.delegation.test_service_approvals import pending
 from tests.issuer_service.desk import Desk, OpenDesk, jwk, on_both_databases, request, request_with_card
 from tests.issuer_service.test_app import BrokenSalts
+from tests.postgres import query
 from tests.world import example, key
 
 AGENT = "ai-assistant-v2"
@@ -170,6 +171,18 @@ def test_agents_of_others_and_none_look_the_same(desk: Desk, registry: OpenDesk,
         assert (answer.status_code, rule_of(answer)) == (404, "agent.unknown")
     assert events(desk) == []
     assert "bobs" not in alice.shown("/agents")
+
+
+@on_both_databases
+def test_a_thread_is_shown_without_records_that_the_chain_cannot_take(
+    desk: Desk, registry: OpenDesk, alice: Visitor
+) -> None:
+    registry.register(request())
+    query(desk.url, "UPDATE audit_waiting SET record = '{}'")
+
+    assert "Not shown: records of the registry that wait for the audit chain (" in alice.shown(
+        "/audit?interaction_id=task-1"
+    )
 
 
 def test_limits_of_a_token_hold_here_too(desk: Desk, registry: OpenDesk, visitor: NewVisitor) -> None:

@@ -177,9 +177,29 @@ def test_a_backup_with_records_that_wait_is_not_older_than_a_checkpoint_that_has
         one.unlink()
     backup.rename(desk.file)
 
+    before = desk.rows()
     check(desk)
 
+    assert desk.rows() == before, "nothing is written"
     assert desk.verdict().records == 1
+
+
+@on_both_databases
+def test_a_record_that_the_chain_cannot_take_keeps_nobody_from_starting(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    register(desk, 0)
+    with desk.open() as registry:
+        registry.register(request("agent-1", public_key=jwk(key(31))))
+        query(desk.url, "UPDATE audit_waiting SET record = '{}'")
+        check(desk)
+    check(desk)
+    signer = desk.audit_signer
+    append_line(desk.checkpoints, issue_checkpoint(Head(2, "f" * 64), ISSUER, signer, int(NOW)))
+
+    with raises_rule(*ROLLED_BACK):
+        check(desk)
+    assert "that waits for the chain cannot be read" in caplog.text
 
 
 @pytest.fixture
@@ -437,6 +457,12 @@ def test_a_registry_that_differs_from_its_chain_stays(recorded: Desk, postgres: 
         move(recorded.url, url)
 
     assert query(url, "SELECT count(*) FROM agents") == [[(0,)]]
+
+
+def test_a_registry_whose_chain_cannot_take_a_record_stays(recorded: Desk, postgres: Cluster) -> None:
+    query(recorded.url, "INSERT INTO audit_waiting (number, record) VALUES (7, 'no JSON')")
+    with pytest.raises(Misuse, match="cannot take record 7, which waits for it"):
+        move(recorded.url, postgres.url(postgres.new_database()))
 
 
 def test_a_registry_whose_log_differs_stays(recorded: Desk, postgres: Cluster) -> None:
