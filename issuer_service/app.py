@@ -20,7 +20,7 @@ from issuer_service import wellknown
 from issuer_service.agents import endpoints as agents
 from issuer_service.agents.checks import check_agents
 from issuer_service.agents.schemas import KeyChange, RegistrationRequest, Renewal
-from issuer_service.audit.service import chain_waiting, checkpointing
+from issuer_service.audit.service import chaining, checkpointing
 from issuer_service.console import endpoints as console
 from issuer_service.console.session import is_page
 from issuer_service.console.session import refused as refused_page
@@ -134,7 +134,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     try:
         async with (
             repeating("audit checkpoint", checkpointing(container), container.audit.seconds, at_end=True),
-            repeating("audit chain", partial(chain_waiting, container.database), _CHAINING_SECONDS, at_end=False),
+            repeating("audit chain", chaining(container), _CHAINING_SECONDS, at_end=False),
             repeating("deletion of ended rows", deleting(container), _DELETING_SECONDS, at_end=False),
             _checking(container),
             _growing(container),

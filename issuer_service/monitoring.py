@@ -168,6 +168,12 @@ class Metrics:
             "unpublished_leaves": "Leaves behind the last checkpoint that enough witnesses cosigned.",
         }
         self._log = [Gauge(f"sdcard_log_{name}", help_, registry=self.registry) for name, help_ in log.items()]
+        self._unchained = Gauge(
+            "sdcard_audit_waiting_records", "Audit records that wait for the chain.", registry=self.registry
+        )
+        self._unchained_seconds = Gauge(
+            "sdcard_audit_waiting_seconds", "How long the oldest of them was seen to wait.", registry=self.registry
+        )
         kernel = Gauge("sdcard_native_kernel", "1 if the native kernel is in use.", registry=self.registry)
         kernel.set(KERNEL is not None)
         ProcessCollector(registry=self.registry)
@@ -210,6 +216,11 @@ class Metrics:
         """The transparency log has grown so far."""
         for gauge, value in zip(self._log, (waiting, seconds, unpublished), strict=True):
             gauge.set(value)
+
+    def show_unchained(self, records: int, seconds: float) -> None:
+        """Audit records wait for the chain, the oldest for so many seconds."""
+        self._unchained.set(records)
+        self._unchained_seconds.set(seconds)
 
     def show_lag(self, age: float | None) -> None:
         """The last heartbeat on the replica is so old; None: nothing tells how old.

@@ -192,7 +192,9 @@ class ChainVerifier:
         self._checkpoints: defaultdict[int, set[str]] = defaultdict(set)
         for checkpoint in checkpoints:
             self._checkpoints[checkpoint.head.sequence].add(checkpoint.head.digest)
-        self._newest = max(self._checkpoints, default=0)
+        self.newest = max(self._checkpoints, default=0)
+        """The last record that a checkpoint has."""
+        self._awaited = 0
         self._sequence, self._digest = START.sequence, START.digest
         self._records = self._vouched = self._found = 0
         self._findings: list[Finding] = []
@@ -215,13 +217,21 @@ class ChainVerifier:
             hint = f"Record {self._sequence} or its successor was replaced."
             self._find(Rule.AUDIT_LINK, place, hint)
         self._sequence, self._digest = sequence, digest
-        self._compare(place)
+        if self._compare(Head(sequence, digest)):
+            self._vouched = sequence
 
     def add_unreadable(self) -> None:
         """Count an unreadable record. The link to its successor cannot be checked."""
         self._records += 1
         self._sequence, self._digest = self._sequence + 1, ""
         self._find(Rule.AUDIT_RECORD, _CHAIN.within(self._sequence))
+
+    def expect(self, later: Iterable[Head]) -> None:
+        """Compare later ends of the chain, of records that wait for it, in order."""
+        for end in later:
+            self._awaited = end.sequence
+            if self._compare(end):
+                self._vouched = self._sequence
 
     def finish(self) -> Verdict:
         """End the pass over an export, which has no stored head."""
@@ -249,13 +259,15 @@ class ChainVerifier:
         if made != digest:
             self._find(Rule.AUDIT_CHANGED, place)
 
-    def _compare(self, place: Where) -> None:
-        digests = self._checkpoints.pop(self._sequence, set())
-        if self._digest in digests:
-            self._vouched = self._sequence
-        if digests - {self._digest}:
-            hint = f"The chain was rewritten after record {self._vouched}, the last that a checkpoint confirms."
-            self._find(Rule.AUDIT_CHECKPOINT, place, hint)
+    def _compare(self, end: Head) -> bool:
+        """Whether a checkpoint confirms this end; find those that say otherwise."""
+        digests = self._checkpoints.pop(end.sequence, set())
+        confirms = end.digest in digests
+        if digests - {end.digest}:
+            last = end.sequence if confirms else self._vouched
+            hint = f"The chain was rewritten after record {last}, the last that a checkpoint confirms."
+            self._find(Rule.AUDIT_CHECKPOINT, _CHAIN.within(end.sequence), hint)
+        return confirms
 
     def _miss(self, last: int) -> None:
         first = self._sequence + 1
@@ -268,9 +280,10 @@ class ChainVerifier:
             self._findings.append(Finding(rule, place, hint))
 
     def _verdict(self) -> Verdict:
-        if self._newest > self._sequence:
-            hint = f"A checkpoint has record {self._newest}."
-            self._find(Rule.AUDIT_ROLLED_BACK, _CHAIN.within(self._sequence + 1), hint)
+        last = max(self._sequence, self._awaited)
+        if self.newest > last:
+            hint = f"A checkpoint has record {self.newest}."
+            self._find(Rule.AUDIT_ROLLED_BACK, _CHAIN.within(last + 1), hint)
         return Verdict(
             records=self._records,
             head=Head(self._sequence, self._digest),
@@ -281,7 +294,7 @@ class ChainVerifier:
         )
 
     def _not_known(self) -> Iterator[str]:
-        later = f" after record {self._newest}, the last in a checkpoint," if self._newest else ""
+        later = f" after record {self.newest}, the last in a checkpoint," if self.newest else ""
         yield f"Whether records{later} were removed from the end: no checkpoint shows it."
         if self._vouched < self._sequence:
             which = f" after record {self._vouched}, the last that a checkpoint confirms," if self._vouched else ""

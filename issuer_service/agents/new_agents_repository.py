@@ -26,6 +26,7 @@ from sqlalchemy import (
     insert,
     literal,
     select,
+    true,
 )
 
 from issuer_service.agents.records import RegistrationRow
@@ -129,8 +130,11 @@ def _statement() -> Select[tuple[int]]:
         *(_adding(table, is_free).returning(literal(1)).cte(f"added_{table.name}") for table in _FIRST),
         lists.with_for_update(read=True, key_share=True).cte("lists"),
     ]
-    record = select(bindparam("record", type_=audit_waiting.c.record.type)).select_from(_shared(first))
-    waiting = select(record.scalar_subquery()).where(is_free)  # without a head, the record is null, and nothing is done
+    record = select(bindparam("record", type_=audit_waiting.c.record.type).label("record")).select_from(_shared(first))
+    given = record.subquery("given")
+    # The number is drawn for a row of the join, so after the waits. Without a head, its record is null, and that fails.
+    row = select(literal(1)).subquery("row").outerjoin(given, true())
+    waiting = select(given.c.record).select_from(row).where(is_free)
     left = insert(audit_waiting).from_select(["record"], waiting, include_defaults=False)
     others = [_adding(table, is_free).cte(f"added_{table.name}") for table in _OTHERS]
     return select(left.returning(literal(1).label("one")).cte("left_record").c.one).add_cte(*others)

@@ -187,6 +187,11 @@ def count_waiting(connection: Connection) -> int:
     return connection.execute(select(func.count()).select_from(audit_waiting)).scalar_one()
 
 
+def first_waiting(connection: Connection) -> int | None:
+    """Return the number of the record that the chain takes next; None when none waits."""
+    return connection.execute(select(func.min(audit_waiting.c.number))).scalar()
+
+
 def read_waiting(connection: Connection) -> Iterator[AuditFound]:
     """Read the records that wait for the chain, in the order in which it takes them.
 
@@ -297,6 +302,19 @@ def read_head(connection: Connection) -> Head | None:
     row = connection.execute(_HEAD).first()
     known = row is not None and type(row.sequence) is int and isinstance(row.digest, str)
     return Head(row.sequence, row.digest) if row is not None and known else None
+
+
+def read_end(connection: Connection, up_to: int) -> tuple[Head | None, list[Head]]:
+    """Return the end of the chain, and those that it will have, up to this one.
+
+    With the records that wait. The transaction sees one snapshot.
+    """
+    head, later = read_head(connection), list[Head]()
+    if head is not None and head.sequence < up_to:
+        taken = (record for _, record in chain_ahead(connection, head) if record is not None)
+        for number, record in enumerate(islice(taken, up_to - head.sequence), head.sequence + 1):
+            later.append(Head(number, str(record["digest"])))
+    return head, later
 
 
 def read_records(connection: Connection, query: AuditQuery) -> tuple[AuditFound, ...]:

@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from sqlalchemy import Connection
+
 from issuer_service.access import Caller, agent_prefixes
 from issuer_service.audit import repository
 from issuer_service.audit.records import AuditFound, AuditQuery, StateVerdict
@@ -71,6 +73,24 @@ async def chain_waiting(database: Database) -> None:
     if await database.read(repository.count_waiting):
         while await database.change(repository.chain_waiting):
             pass
+
+
+def chaining(container: Container) -> Callable[[], Awaitable[None]]:
+    """Return a function that adds what waits, and shows the rest in the metrics."""
+    oldest, since = None, container.clock.now()
+
+    async def add() -> None:
+        nonlocal oldest, since
+        try:
+            await chain_waiting(container.database)
+        finally:
+            number = await container.database.read(repository.first_waiting)
+            now, count = container.clock.now(), await container.database.read(repository.count_waiting)
+            if number is None or number != oldest:
+                oldest, since = number, now
+            container.metrics.show_unchained(count, now - since)
+
+    return add
 
 
 # -- Checkpoints of the audit chain, appended to a file while the registry runs ---------------------------------------
@@ -158,9 +178,10 @@ async def verify_database(
     """
     verifier = ChainVerifier(checkpoints)
     last = await _follow(verifier, database, AuditQuery(), tell)
-    head = await database.read(repository.read_head)
+    head, later = await database.read_long(repository.read_end, verifier.newest)
     if head is not None:
         await _follow(verifier, database, AuditQuery(after=last, up_to=head.sequence), tell)
+    verifier.expect(later)
     return await _finish(verifier, head, database)
 
 
@@ -183,7 +204,12 @@ async def verify_state(
             verifier.add(record)
         tell(sequence)
 
-    head, state = await database.read_long(compare_state, take)
+    def compare(connection: Connection) -> tuple[Head | None, StateVerdict]:
+        head, state = compare_state(connection, take)
+        verifier.expect(repository.read_end(connection, verifier.newest)[1])
+        return head, state
+
+    head, state = await database.read_long(compare)
     return await _finish(verifier, head, database), state
 
 

@@ -173,16 +173,12 @@ def _find(connection: Connection, sequence: int) -> tuple[int, object]:
 
     Records that wait count as the chain would have them: a backup may have those that its chain had only later.
     """
-    head = audit_repository.read_head(connection) or START
+    head, later = audit_repository.read_end(connection, sequence)
+    last = [head or START, *later][-1]
+    if later:
+        return last.sequence, last.digest
     found = audit_repository.read_records(connection, AuditQuery(after=sequence - 1, up_to=sequence))
-    digest = found[0][1] and found[0][1]["digest"] if found else None
-    last = head.sequence
-    if last < sequence:
-        for _, record in audit_repository.chain_ahead(connection, head):
-            if record is None or last == sequence:
-                break
-            last, digest = last + 1, record["digest"]
-    return last, digest
+    return last.sequence, found[0][1] and found[0][1]["digest"] if found else None
 
 
 def _read(file: Path) -> Sequence[str]:

@@ -59,7 +59,7 @@ class _Comparison:
         self._connection, self._replay, self._key = connection, replay, key
         self._kept = replay.kept
         self._log = LogComparison(self._kept, log_key, self._stream, self._find)
-        self._rows = self._found = 0
+        self._rows = self._found = self._last = 0
         self._findings: list[Finding] = []
 
     def verdict(self) -> StateVerdict:
@@ -77,21 +77,22 @@ class _Comparison:
             for sequence, record in page:
                 take((sequence, record))
                 if record is not None:
-                    self._replay_one(sequence, record)
+                    self._replay_one(sequence, record, Where(Part.AUDIT, (sequence,)))
             after = page[-1][0]
-        for place, (number, content) in enumerate(read_waiting(self._connection), (after or 0) + 1):
+        self._last = after or 0
+        for sequence, (number, content) in enumerate(read_waiting(self._connection), self._last + 1):
+            where = _DATABASE.within("audit_waiting", number)
             if content is None:
-                where = _DATABASE.within("audit_waiting", number)
                 self._find(Rule.AUDIT_RECORD, where, "It waits for the chain, which cannot take it.")
             else:
-                self._replay_one(place, content)
+                self._replay_one(sequence, content, where)
 
-    def _replay_one(self, sequence: int, record: Any) -> None:
+    def _replay_one(self, sequence: int, record: Any, where: Where) -> None:
         try:
             self._replay.take(sequence, record)
             self._log.take(sequence, record)
         except (ValueError, TypeError, KeyError, AttributeError, sqlite3.Error):
-            self._find(Rule.AUDIT_RECORD, Where(Part.AUDIT, (sequence,)), "What it says of the tables cannot be read.")
+            self._find(Rule.AUDIT_RECORD, where, "What it says of the tables cannot be read.")
 
     def compare(self) -> None:
         """All tables."""
@@ -209,14 +210,18 @@ class _Comparison:
         self._find(Rule.AUDIT_STATE_ADDED, place, "No record wrote it, or a record deleted it.")
 
     def _find_missing(self, place: Where, sequence: int) -> None:
-        self._find(Rule.AUDIT_STATE_MISSING, place, f"Record {sequence} wrote it, and no record deleted it.")
+        self._find(Rule.AUDIT_STATE_MISSING, place, f"{self._cite(sequence)} wrote it, and no record deleted it.")
 
     def _find_changed(self, place: Where, sequence: int) -> None:
-        self._find(Rule.AUDIT_STATE_CHANGED, place, f"Record {sequence} says otherwise.")
+        self._find(Rule.AUDIT_STATE_CHANGED, place, f"{self._cite(sequence)} says otherwise.")
 
     def _find_status(self, place: Where, status: object, expected: int, sequence: int) -> None:
-        hint = f"It is {_status_name(status)}; by record {sequence} it is {_status_name(expected)}."
+        hint = f"It is {_status_name(status)}; by {self._cite(sequence).lower()} it is {_status_name(expected)}."
         self._find(Rule.AUDIT_STATE_CHANGED, place, hint)
+
+    def _cite(self, sequence: int) -> str:
+        """Name a record by its number, which one that waits does not have yet."""
+        return f"Record {sequence}" if sequence <= self._last else "A record that waits for the chain"
 
     def _find(self, rule: Rule, place: Where, hint: str) -> None:
         self._found += 1

@@ -42,11 +42,11 @@ def ways_to_connect(url: URL, patience: float) -> tuple[URL, dict[str, Any]]:
     name, hosts = {"application_name": "sdcard"}, Hosts()
     options: dict[str, Any] = {
         "timeout": patience,
-        "server_settings": {**name, **settings},
+        "server_settings": {**name, **settings, "default_transaction_isolation": "read committed"},
         "connection_class": Session,
     }
     if "pool_mode" in url.query:
-        hosts = Hosts(settings)
+        hosts = Hosts({**settings, "transaction_isolation": "'read committed'"})
         options |= {"server_settings": name, "connection_class": PooledSession}
         options |= {"statement_cache_size": 0, "prepared_statement_cache_size": 0}
     return url.difference_update_query(["pool_mode"]), {"connect_args": {**options, "async_creator_fn": hosts.connect}}

@@ -1,6 +1,7 @@
 """Registration of a new agent in PostgreSQL: the one statement writes what the transaction writes, or nothing."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,8 @@ from sdcard import Refused
 from sdcard.errors import Part, Where
 from sdcard.io.database import Database
 from tests.issuer_service.agents.test_repository import KEY, everything, on, row
+from tests.issuer_service.audit.test_repository import unfinished
+from tests.issuer_service.audit.test_service import await_until
 from tests.issuer_service.desk import chain, changing, differences, reading, recording, seed_keys
 from tests.postgres import Cluster, query
 from tests.world import NOW
@@ -70,6 +73,20 @@ def alike(url: str) -> list[list[tuple[object, ...]]]:
         "UPDATE audit_head SET digest = '', state_key = ''",
     )
     return everything(url)
+
+
+def test_the_number_of_its_record_is_drawn_after_it_has_waited(url: str) -> None:
+    added = list[object]()
+    thread = threading.Thread(target=lambda: added.append(on(url, adding(whole()))))
+    waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    with unfinished(url, lambda c: c.execute(select(status_lists).with_for_update()).all()):
+        thread.start()
+        await_until(lambda: query(url, waits)[0][0][0] == 1)
+        assert query(url, "SELECT is_called FROM audit_waiting_number_seq") == [[(False,)]]
+    thread.join()
+
+    assert added == [[True]]
+    assert query(url, "SELECT number FROM audit_waiting") == [[(1,)]]
 
 
 def test_the_statement_writes_what_the_transaction_writes(url: str, postgres: Cluster) -> None:

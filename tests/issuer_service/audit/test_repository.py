@@ -12,15 +12,16 @@ from sqlalchemy import Connection
 from issuer_service import app
 from issuer_service.audit import repository
 from issuer_service.audit.records import AuditEvent, AuditQuery, AuditRow
-from issuer_service.audit.service import chain_waiting, verify_database
+from issuer_service.audit.service import chain_waiting, chaining, verify_database, verify_state
 from issuer_service.db.state_check import compare_state
 from issuer_service.transparency.repository import begin
 from sdcard import Refused
+from sdcard.audit_chain import Checkpoint, Head, Verdict
 from sdcard.io.database import open_database
 from tests.issuer_service.audit.test_service import await_until
 from tests.issuer_service.desk import Desk, OpenDesk, ask, changing, jwk, on_both_databases, read_all, request
 from tests.postgres import query
-from tests.world import NOW, at_once, key
+from tests.world import ISSUER, NOW, at_once, key
 
 on_postgresql = pytest.mark.parametrize("desk", ["postgresql"], indirect=True)
 
@@ -94,7 +95,11 @@ def test_a_record_that_commits_late_is_taken_later_and_leaves_no_gap(desk: Desk)
 
 
 @on_postgresql
-def test_a_log_begins_when_writers_have_ended_so_no_later_record_lacks_its_leaf(desk: Desk) -> None:
+@pytest.mark.parametrize("level", ["read committed", "repeatable read"])
+def test_a_log_begins_when_writers_have_ended_so_no_later_record_lacks_its_leaf(desk: Desk, level: str) -> None:
+    """Whatever the default of the database is: a snapshot from before the wait would not have the other record."""
+    name = desk.url.rpartition("/")[2]
+    query(desk.url, f"ALTER DATABASE \"{name}\" SET default_transaction_isolation = '{level}'")
     outcome = list[object]()
 
     def begin_log() -> None:
@@ -139,6 +144,8 @@ def test_the_tables_are_compared_with_records_that_wait_too(desk: Desk) -> None:
         assert places(desk, "agents") == []
         query(desk.url, "UPDATE agents SET subject = 'mallory' WHERE agent_id = 'waits'")
         assert places(desk, "agents") == ["database/agents/waits/subject"]
+        _, state = ask(desk.url, lambda database: database.read_long(compare_state, lambda _: None))
+        assert "A record that waits for the chain says otherwise." in [one.hint for one in state.findings]
         assert waiting(desk) == 1, "nothing is written"
 
 
@@ -184,6 +191,32 @@ BAD = [
 
 
 @on_both_databases
+def test_verification_compares_checkpoints_with_records_that_wait(desk: Desk) -> None:
+    """A backup may have records that its chain had only later."""
+    ask(desk.url, changing(leave, "first"))
+    ask(desk.url, chain_waiting)
+    ask(desk.url, changing(leave, "second", "third"))
+    later = ask(desk.url, lambda database: database.read_long(repository.read_end, 3))[1]
+
+    def verify(*ends: Head) -> list[tuple[Verdict, list[tuple[str, str]]]]:
+        checkpoints = [Checkpoint(ISSUER, NOW, end) for end in ends]
+        verdicts = [
+            ask(desk.url, lambda database: verify_database(database, checkpoints, lambda _: None)),
+            ask(desk.url, lambda database: verify_state(database, checkpoints, lambda _: None))[0],
+        ]
+        return [(verdict, [(str(one.rule), str(one.where)) for one in verdict.findings]) for verdict in verdicts]
+
+    assert [end.sequence for end in later] == [2, 3]
+    for verdict, findings in verify(*later):
+        assert (verdict.records, verdict.vouched, findings) == (1, 1, [])
+    for _, findings in verify(Head(2, "f" * 64), later[1]):
+        assert findings == [("audit.checkpoint-differs", "audit/2")]
+    for _, findings in verify(*later, Head(4, "f" * 64)):
+        assert findings == [("audit.rolled-back", "audit/4")]
+    assert subjects(desk) == [(1, "first")], "nothing is written"
+
+
+@on_both_databases
 def test_the_chain_takes_what_is_before_a_record_that_it_cannot_take_and_the_registry_serves(
     desk: Desk, registry: OpenDesk, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -215,6 +248,25 @@ def test_a_record_that_the_chain_cannot_take_is_named_and_the_others_can_be_read
     assert [sequence for sequence, _ in ask(desk.url, lambda database: read_all(database, AuditQuery()))] == [1]
     assert places(desk, "audit_waiting") == ["database/audit_waiting/2"]
     assert ("audit.record-malformed", "database/audit_waiting/2") in desk.differences()
+
+
+def test_the_metrics_tell_how_many_records_wait_and_for_how_long(desk: Desk) -> None:
+    ask(desk.url, changing(leave, "first", "second"))
+    query(desk.url, "UPDATE audit_waiting SET record = '{}' WHERE number = 2")
+    container = desk.container()
+    chain, registry = chaining(container), container.metrics.registry
+
+    async def work() -> list[list[float | None]]:
+        shown = []
+        for seconds in (400, 5):
+            with pytest.raises(Refused):
+                await chain()
+            desk.clock.advance(seconds)
+            shown.append([registry.get_sample_value(f"sdcard_audit_waiting_{name}") for name in ("records", "seconds")])
+        await container.database.close()
+        return shown
+
+    assert asyncio.run(work()) == [[1, 0], [1, 400]]
 
 
 def test_bytes_that_are_no_text_stop_the_chain_too(desk: Desk) -> None:

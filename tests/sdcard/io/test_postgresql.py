@@ -5,11 +5,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection, func, select
 
 from issuer_service.db.migrations import upgrade
 from sdcard import Misuse
-from sdcard.io.database import open_database
-from tests.issuer_service.desk import Desk, OpenDesk, jwk, request
+from sdcard.io.database import Database, open_database
+from sdcard.io.lookups import Lookup
+from tests.issuer_service.desk import Desk, OpenDesk, ask, jwk, request
 from tests.postgres import Cluster, pooler, query
 from tests.world import key
 
@@ -63,6 +65,29 @@ def test_a_registry_works_in_the_sessions_of_a_pooler_and_leaves_nothing_in_them
     assert desk.differences() == []
     assert desk.counts()["agents"] == 13
     upgrade(through(pool, desk))
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_a_transaction_sees_what_others_have_committed_whatever_the_default_is(
+    desk: Desk, pool: int, pooled: bool
+) -> None:
+    name = desk.url.rpartition("/")[2]
+    query(desk.url, f"ALTER DATABASE \"{name}\" SET default_transaction_isolation = 'repeatable read'")
+    asked = select(func.current_setting("transaction_isolation"))
+
+    async def levels(database: Database) -> list[object]:
+        def work(connection: Connection) -> object:
+            return connection.execute(asked).scalar_one()
+
+        ways = database.read, database.change, database.migrate, database.read_long
+        found = [await way(work) for way in ways]
+        return [*found, (await database.look_up(Lookup(asked)))[0][0]]
+
+    assert ask(through(pool, desk) if pooled else desk.url, levels) == [
+        *["read committed"] * 3,
+        "repeatable read",
+        "read committed",
+    ]
 
 
 def test_a_pool_mode_that_is_none_is_a_misuse(tmp_path: Path) -> None:
