@@ -298,6 +298,7 @@ PROBES: dict[Route, list[Probe]] = {
 NAMES_NOTHING: dict[Route, str] = {
     ("POST", "/nonces"): "a nonce is made for the caller, and nothing is stored",
     ("GET", "/console/reviews"): "as GET /reviews",
+    ("GET", "/metrics"): "counts of all owners, without a name, for the bearer of a token of its own",
     ("GET", "/reviews"): "people with the scope agents:approve see the registrations of all that wait",
     **dict.fromkeys(
         [

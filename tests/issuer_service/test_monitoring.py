@@ -510,7 +510,7 @@ def test_requests_cards_lists_and_refusals_are_counted(desk: Desk) -> None:
     for line in (
         'sdcard_requests_total{method="POST",route="/agents/register",status="2xx"} 1.0',
         'sdcard_requests_total{method="POST",route="/agents/register",status="4xx"} 2.0',
-        'sdcard_requests_total{method="other",route="/metrics",status="4xx"} 1.0',
+        'sdcard_requests_total{method="other",route="none",status="4xx"} 1.0',
         'sdcard_requests_total{method="GET",route="/status/{list_id}",status="2xx"} 3.0',
         'sdcard_request_seconds_count{route="/agents/register"} 3.0',
         'sdcard_cards_issued_total{context="public"} 1.0',
