@@ -8,6 +8,7 @@ import pytest
 
 from issuer_service.audit import repository as audit_repository
 from issuer_service.audit.records import AuditQuery
+from issuer_service.audit.service import chain_waiting
 from issuer_service.delegation import chain_repository
 from issuer_service.delegation import repository as delegation_repository
 from issuer_service.delegation.records import (
@@ -72,6 +73,7 @@ def test_grants_come_back_as_they_were_and_one_is_there_for_two(granted: str) ->
         assert asked == [found]
     assert do(granted, changing(delegation_repository.remove_grant, GRANT.grant_id, NOW)) == [GRANT]
     assert do(granted, changing(delegation_repository.remove_grant, GRANT.grant_id, NOW)) == [None]
+    do(granted, chain_waiting)
     [records] = do(granted, reading(audit_repository.read_records, AuditQuery(agent_id="two")))
     assert [one["event"] for _, one in records] == ["agent.registered", "grant.added", "grant.removed"]
 

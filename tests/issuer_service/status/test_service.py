@@ -281,10 +281,11 @@ def test_a_change_by_a_wrong_clock_is_public_soon_after_it_is_right_and_for_ever
 
 
 def test_many_who_ask_at_an_instant_get_one_token(desk: Desk) -> None:
+    one = every_list(desk)[0]
+
     async def ask() -> set[bytes]:
         container = desk.container()
         try:
-            one = every_list(desk)[0]
             found = await asyncio.gather(*(published_list(container, one) for _ in range(20)))
         finally:
             await container.database.close()
