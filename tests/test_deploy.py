@@ -143,6 +143,7 @@ def test_rules_name_metrics_and_rules_and_routes_that_there_are() -> None:
     shown = Metrics()
     shown.count_request("GET", "/status/{list_id}", 200, Rule.STORE_UNAVAILABLE, 0.1)
     shown.count_card("public")
+    shown.show_lag(0)
     metrics = set(re.findall(r"^(\w+)(?:[{ ])", shown.text()[0].decode(), re.MULTILINE))
 
     assert set(re.findall(r"\b(?:sdcard|process)_\w+", text)) <= metrics
