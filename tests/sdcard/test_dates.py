@@ -16,6 +16,7 @@ from sdcard.instants import MAX_INSTANT
 from sdcard.jose.jws import InMemorySigner, join_signature
 from sdcard.oauth import parse_access_token, verify_access_token
 from sdcard.policy.document import parse_policy
+from sdcard.transparency.promises import verify_log_promise
 from sdcard.trust import verify_trust_list
 from sdcard.vectors import parse_vector
 from tests import identity
@@ -24,6 +25,7 @@ from tests.sdcard import test_dpop as dpop
 from tests.sdcard import test_possession as possession
 from tests.sdcard import test_status_list as status_lists
 from tests.sdcard import test_trust as trust_lists
+from tests.sdcard.transparency import test_promises as promises
 from tests.shared import ROOT
 from tests.sources import PRODUCT, files, name_of, tree
 from tests.world import ISSUER, NOW, World, decode_part, outcome
@@ -83,6 +85,8 @@ def places() -> Iterator[Place]:
         )
     yield Place("possession/iat", possession.made({"iat": MARK}), possession.HOLDER, possession.verify)
     yield Place("audit-checkpoint/iat", checkpoints.signed(iat=MARK), checkpoints.SIGNER, verify_one_checkpoint)
+    for name in ("iat", "by"):
+        yield Place(f"log/{name}", promises.signed({name: MARK}), promises.ISSUER, verify_promise)
     document = json.dumps({"issuers": {ISSUER: {"keys": [dict(issuer.signer.public_key.to_jwk())]}}, "exp": MARK})
     yield Place("trust/exp", document, None, lambda text: parse_trusted_issuers(text.encode()))
 
@@ -97,6 +101,10 @@ def verify_list(text: str) -> object:
 
 def verify_one_checkpoint(text: str) -> object:
     return verify_checkpoint(text, checkpoints.KEYS)
+
+
+def verify_promise(text: str) -> object:
+    return verify_log_promise(text, promises.TRUSTED, NOW)
 
 
 PLACES = list(places())
@@ -133,6 +141,7 @@ READERS = {
     "sdcard/status_list.py:verify_status_list_token": ("status-list/iat", "status-list/exp"),
     "sdcard/status_list.py:_ttl": ("status-list/ttl",),
     "sdcard/audit_chain.py:verify_checkpoint": ("audit-checkpoint/iat",),
+    "sdcard/transparency/promises.py:verify_log_promise": ("log/iat", "log/by"),
     "sdcard/instants.py:read_numeric_date": (),
     "issuer_service/delegation/service.py:_last_second": ("access-token/exp",),
 }
