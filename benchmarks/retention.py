@@ -4,8 +4,8 @@ Agents renew once a week, with an Idempotency-Key and three contexts: through th
 same writes without signatures, several in a transaction. Each step one page of discovery is read, nonces and DPoP
 proofs are used, a person signs in, and tokens are delegated with and without approval. Each week a twentieth of the
 agents changes its card: a person approves, rejects or ignores the registration; and for a fifth of the agents the hosts
-prove something else. A transparency log takes a leaf for each record and SD-Card. A step ends with the job that deletes
-rows. The clock is injected; all else is the registry's own.
+prove something else. A transparency log takes a leaf for each record and SD-Card. A step ends with the jobs that delete
+rows and add audit records to the chain. The clock is injected; all else is the registry's own.
 """
 
 import argparse
@@ -34,6 +34,7 @@ from issuer_service.agents.repository import USED_NONCES, ask_approval, record_r
 from issuer_service.app import create_app, deleting
 from issuer_service.audit.records import AuditEvent
 from issuer_service.audit.repository import append_all
+from issuer_service.audit.service import chain_waiting
 from issuer_service.container import AgentChecks
 from issuer_service.db import retention
 from issuer_service.db.tables import metadata
@@ -156,6 +157,7 @@ class Year:
         self._day += self._step
         began = time.perf_counter()
         await self._delete()
+        await chain_waiting(container.database)
         return time.perf_counter() - began
 
     async def _renew(self, client: httpx2.AsyncClient, number: int) -> None:

@@ -50,6 +50,8 @@ NOT_RUN = {
      "well-known addresses, one after the other"): "fetches from a public address; the block after it runs on loopback",
     ("docs/operations.md", "umask 022      # as root, in the checkout: the registry's user runs what this installs"):
         "needs root and systemd; tests/test_deploy.py runs the unit",
+    ("docs/operations.md", "buildah bud --file deploy/Containerfile --tag sdcard ."):
+        "needs an engine for images, and a base image; the page says what was run",
     ("docs/postgresql.md", "pip install '.[service,postgresql]'      # in the checkout"):
         "needs a PostgreSQL server of one's own; tests/issuer_service/test_processes.py starts one",
     ("docs/cluster.md", "apt-get install --no-install-recommends \\"):
