@@ -13,7 +13,7 @@ from sdcard.audit_chain import verify_checkpoint
 from sdcard.cli.options import parse_instant
 from sdcard.encoding import encode_base64url
 from sdcard.instants import MAX_INSTANT
-from sdcard.jose.jws import InMemorySigner, join_signature
+from sdcard.jose.jws import Signer, join_signature
 from sdcard.oauth import parse_access_token, verify_access_token
 from sdcard.policy.document import parse_policy
 from sdcard.transparency.promises import verify_log_promise
@@ -29,6 +29,7 @@ from tests.sdcard.transparency import test_promises as promises
 from tests.shared import ROOT
 from tests.sources import PRODUCT, files, name_of, tree
 from tests.world import ISSUER, NOW, World, decode_part, outcome
+from vectors.actors import ISSUER as PROMISER
 
 MARK = 77_777_777
 """Stands for the number under test, until the token is signed again."""
@@ -46,7 +47,7 @@ class Place:
 
     where: str
     document: str
-    signer: InMemorySigner | None
+    signer: Signer | None
     verify: Callable[[str], object]
 
     def read(self, literal: str) -> object:
@@ -86,7 +87,7 @@ def places() -> Iterator[Place]:
     yield Place("possession/iat", possession.made({"iat": MARK}), possession.HOLDER, possession.verify)
     yield Place("audit-checkpoint/iat", checkpoints.signed(iat=MARK), checkpoints.SIGNER, verify_one_checkpoint)
     for name in ("iat", "by"):
-        yield Place(f"log/{name}", promises.signed({name: MARK}), promises.ISSUER, verify_promise)
+        yield Place(f"log/{name}", promises.signed({name: MARK}), PROMISER, verify_promise)
     document = json.dumps({"issuers": {ISSUER: {"keys": [dict(issuer.signer.public_key.to_jwk())]}}, "exp": MARK})
     yield Place("trust/exp", document, None, lambda text: parse_trusted_issuers(text.encode()))
 
