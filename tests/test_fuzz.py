@@ -42,6 +42,7 @@ def test_whatever_is_no_refusal_is_a_finding(monkeypatch: pytest.MonkeyPatch) ->
         one_input(Target.CARD.seed(b"{}"))
 
 
+@pytest.mark.slow
 def test_every_seed_is_written_once(tmp_path: Path) -> None:
     write_seeds(tmp_path / "seeds")
     write_seeds(tmp_path / "seeds")

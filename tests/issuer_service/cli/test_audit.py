@@ -294,6 +294,7 @@ finally:
 """
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_chain(tmp_path: Path) -> None:
     def peak(count: int) -> int:
         file, head = tmp_path / "export.jsonl", START

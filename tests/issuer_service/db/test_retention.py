@@ -183,6 +183,7 @@ def _digest(desk: Desk, number: int) -> str:
 # -- a job of several processes, in small steps -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_transaction_deletes_a_few_rows(populated: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     populated.clock.advance(400 * DAY)
     monkeypatch.setattr(retention, "PRUNED", tuple(one if one.at_once == 1 else few(one) for one in PRUNED))
@@ -201,6 +202,7 @@ def few(pruned: Pruned) -> Pruned:
     return Pruned(pruned.key, pruned.kept, pruned.ended, 2, pruned.parts)
 
 
+@pytest.mark.slow
 def test_a_run_has_an_end(populated: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     populated.clock.advance(400 * DAY)
     monkeypatch.setattr(retention, "PRUNED", tuple(map(few, PRUNED)))

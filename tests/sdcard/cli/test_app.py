@@ -99,12 +99,14 @@ def test_an_interrupt_is_misuse(sdcard: Sdcard, registered: Ran, monkeypatch: py
     assert (ran.status, ran.json) == (2, {"misuse": "interrupted"})
 
 
+@pytest.mark.slow
 def test_a_terminal_without_unicode_is_no_reason_to_fail() -> None:
     status, error = run_process("demo", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
 
     assert (status, error) == (0, b"")
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_misuse_and_no_traceback() -> None:
     with open("/dev/full", "wb") as full:
         status, error = run_process("demo", "--json", stdout=full.fileno())
@@ -113,6 +115,7 @@ def test_a_full_disk_is_misuse_and_no_traceback() -> None:
     assert error == b"Error: the output cannot be written: No space left on device; make room, or write it elsewhere\n"
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_is_no_traceback() -> None:
     reading, writing = os.pipe()
     os.close(reading)

@@ -509,6 +509,7 @@ def test_the_tools_work_over(transport: Callable[[World, Path], Any], mode: Any,
     assert refusal(huge) == ("limit.bytes", "presentation")
 
 
+@pytest.mark.slow
 def test_the_audit_of_the_command_is_a_file_that_only_its_owner_reads(world: World, tmp_path: Path) -> None:
     with over_stdio(world, tmp_path) as target:
         ask(target, ("check_card", {"document": CARD}), meta={KEY: "trip-7"})
