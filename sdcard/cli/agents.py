@@ -300,12 +300,12 @@ def renew(
 
     keys = [load_signer(file).public_key for file in key]
     is_due = not if_expiring or is_folder_due(out, keys, SystemClock())
-    confirm_superseding(supersedes, agent, yes or not is_due)
     client = connect(registry, token_file)
     if not is_due:
         _test_token(client, agent)
         folders = [CardFolder(out, one, SystemClock(), client, agent, issuer) for one in keys]
         is_due = any(folder.are_withdrawn(folder.load()) for folder in folders)
+    confirm_superseding(supersedes, agent, yes or not is_due)
     if not is_due:
         told = f"not renewed: the SD-Cards in {out} have more than half of their lifetime left"
         print_result(as_json, {"agent_id": agent, "renewed": False}, told)

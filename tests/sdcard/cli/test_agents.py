@@ -308,6 +308,9 @@ def test_a_renewal_if_expiring_does_not_wait_when_the_registry_removed_its_key(
     monkeypatch.setattr(Registry, "issuer", first_without_its_key)
     renew = ("agents", "renew", "georoute", *registry, "--key", "two.jwk", "--key", "one.jwk", "--out", "cards")
     before = {file.name: file.read_bytes() for file in Path("cards").glob("*.sd-card")}
+    assert sdcard(*renew, "--if-expiring", "--supersedes", "revoke").status == 2, "it asks before it revokes"
+    assert all(Path("cards", name).read_bytes() == content for name, content in before.items())
+    asked.clear()
     assert sdcard(*renew, "--if-expiring").status == 0
     assert all(Path("cards", name).read_bytes() != content for name, content in before.items())
 
